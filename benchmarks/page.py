@@ -87,6 +87,7 @@ SECTIONS = {
     "Cells": {
         "tracking": "Tracking of dividing cells",
         "few_links": "Tracking from few links",
+        "link_probabilities": "How sure links are",
         "assignments": "Events of a pair of frames",
         "active_step": "A round of active learning",
         "cccp": "The concave-convex procedure",

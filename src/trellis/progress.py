@@ -113,6 +113,11 @@ class Reporter:
         self._stream = sys.stderr if stream is None else stream  # None under pythonw
         self.shown = enabled and self._stream is not None and not _in_worker()
 
+    @property
+    def draws(self) -> bool:
+        """Whether there is a bar, and not lines only."""
+        return self.shown and _bar_kind(self._stream) is not None
+
     def line(self, text: str, *, shown: bool = True) -> None:
         """Write a line that stays, or only log it."""
         _log.info(text, extra={"reported": True})  # a handler that shows things may leave it out

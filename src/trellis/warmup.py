@@ -205,6 +205,7 @@ def warm_assignments() -> None:
     space = AssignmentSpace(np.array([[0, -1, -1]], np.int32), np.arange(2), np.arange(2))
     best_assignment(space, [0.0])
     mean_assignment(space)
+    mean_assignment(space, None, [0.0])
 
 
 def warm_experts() -> None:

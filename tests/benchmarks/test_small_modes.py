@@ -72,6 +72,7 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
     ],
     "glacer_swap": [(3, ["0", "1", "2"])],
     "few_links": [(5, ["laboratory a", "nothing", "10 links", "1 pairs", "all"])],
+    "link_probabilities": [(2, ["laboratory b", "all", "movie alone"])] * 2,
     "graph_inference": [
         (20, ["elimination", "dual", "LP", "BP", "ILP", "grid 3×3, 3 labels, mixed"]),
         (4, ["1", "5", "20", "100"]),
@@ -146,7 +147,8 @@ PEERS = (
 AGAINST_CRFSUITE = ("chunking", "defaults", "same_dicts", "same_features", "solvers")
 MAY_BE_ZERO = {
     "s, crfsuite", "gap", "mean gap", "below best", "division F1", "swap", "pairs", "proven",
-    "word error rate, %", "times Trellis (range)", "95 % interval",
+    "word error rate, %", "times Trellis (range)", "95 % interval", "1 %: longest", "5 %: longest",
+    "1 %: least sure", "5 %: least sure", "wrong",
 }  # fmt: skip
 
 NOT_SMALL = ("houses, 5 %",)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import csv
 import re
 import sys
+import time
 
 import numpy as np
 import pytest
 
+from screens import Terminal, screen
+from trellis import progress
+from trellis.cli import main
 from trellis.datasets import simulate_cells
 from trellis.tracking import (
     EventFeature,
@@ -19,6 +23,7 @@ from trellis.tracking import (
     read_ctc,
     read_detections,
 )
+from trellis.tracking.link_probabilities import Witness
 
 PAIRS = simulate_cells(20, 4, lab="b", seed=3)
 COLUMNS = ("area", "mean_intensity", "eccentricity", "orientation")
@@ -434,3 +439,114 @@ def test_truth_of_the_challenge(run, fails, tmp_path):
     two = write(tmp_path / "two.csv", ("sequence", "frame", "id", "x", "y"), rows)
     message = fails("track", two, "--truth", tmp_path / "01_GT", "--method", "flow")
     assert "is the truth of one movie, but the objects are of 2; track each alone" in message
+
+
+# ------------------------------------------------------------------------------- the page
+
+
+def test_report_is_a_page_and_a_table(files, run, tmp_path):
+    result = run(
+        "track", files / "objects.csv", "--model", files / "cells.trellis", "--report",
+        tmp_path / "out", "-o", tmp_path / "tracks.csv", "--truth", files / "links.csv",
+    )  # fmt: skip
+    assert result.code == 0, result.err
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
+        "doubtful_links.csv",
+        "index.html",
+    ]
+    text = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    assert "<h1>Tracks of objects.csv</h1>" in text
+    assert "the model cells.trellis" in text and "Against the truth" in text
+    assert "what a tracker with prices made by hand finds" in text  # of 60 events in the film
+    doubtful = table(tmp_path / "out" / "doubtful_links.csv")
+    chances = [float(row["probability"]) for row in doubtful]
+    assert chances == sorted(chances) and {row["right"] for row in doubtful} <= {"0", "1"}
+    rows = table(tmp_path / "tracks.csv")
+    assert any(row["probability"] for row in rows) and rows[0]["probability"] == ""
+    again = run(
+        "track", files / "objects.csv", "--model", files / "cells.trellis",
+        "--report", tmp_path / "out",
+    )  # fmt: skip
+    assert again.code == 0  # a page takes the place of an old one
+
+
+def test_report_as_a_file_and_without_probabilities(files, run, tmp_path):
+    page = tmp_path / "flow.html"
+    result = run("track", files / "objects.csv", "--method", "flow", "--report", page)
+    assert result.code == 0, result.err
+    assert [p.name for p in tmp_path.iterdir()] == ["flow.html"]
+    text = page.read_text(encoding="utf-8")
+    assert "they have no probabilities" in text and "flow (--method)" in text
+    assert result.err[-1].startswith(str(page))
+
+
+def test_report_of_a_movie_alone(files, run, tmp_path):
+    result = run("track", files / "objects.csv", "--report", tmp_path / "a.html")
+    assert result.code == 0, result.err
+    assert "a model learned from this movie alone" in (tmp_path / "a.html").read_text()
+    assert (tmp_path / "a_doubtful_links.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("file", "is a file; name a folder to write to"),
+        ("no/such.html", "the folder .* does not exist"),
+        ("objects.csv", "is a file; name a folder"),
+    ],
+)
+def test_report_that_cannot_be_written(files, run, tmp_path, name, message):
+    (tmp_path / "file").write_text("")
+    target = files / name if name == "objects.csv" else tmp_path / name
+    result = run("track", files / "objects.csv", "--method", "flow", "--report", target)
+    assert result.code == 1
+    assert re.search(message, result.err[-1])
+
+
+def test_report_beside_the_objects_is_not_written_over_them(files, run, tmp_path):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    objects = folder / "doubtful_links.csv"
+    objects.write_bytes((files / "objects.csv").read_bytes())
+    result = run("track", objects, "--method", "flow", "--report", folder)
+    assert result.code == 1 and "would be written over" in result.err[-1]
+
+
+def test_learning_and_tracking_are_one_bar_each_and_no_lines(files, tmp_path, monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress, "_TICK", 0.005)
+    ranked = TrackingModel._ranked
+
+    def slowly(self, *how):
+        for one in ranked(self, *how):
+            time.sleep(0.05)
+            yield one
+
+    monkeypatch.setattr(TrackingModel, "_ranked", slowly)
+    command = ["track", str(files / "objects.csv"), "--learn", str(files / "links.csv"), "-o"]
+    assert main([*command, str(tmp_path / "t.csv")]) == 0
+    said = terminal.getvalue()
+    assert "objective" not in said
+    assert "tracking: pair of frames" in said
+    shown, column = screen(said)
+    assert len(shown) == 3 and shown[-1] == "" and column == 0  # learned, written, and no bar
+
+
+def test_ctrl_c_while_the_temperature_is_chosen_keeps_the_model(files, run, monkeypatch, tmp_path):
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Witness, "temperature", interrupted)
+    learn = ("--learn", files / "links.csv", "--save", tmp_path / "m")
+    result = run("track", files / "objects.csv", *learn)
+    assert result.code == 130 and "what was learned by then is in" in result.err[-1]
+    monkeypatch.undo()
+    model = TrackingModel.load(tmp_path / "m")
+    assert model.temperature_ is None and model.temperature_for(PAIRS) > 0
+
+
+def test_nothing_but_results_in_a_pipe(files, run, tmp_path):
+    learn = ("--learn", files / "links.csv")
+    result = run("track", files / "objects.csv", *learn, "-o", tmp_path / "t")
+    assert len(result.err) == 2

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trellis.errors import DataError
+from trellis.tracking.link_chances import LinkChance
 from trellis.tracking.objects import FramePair, Link, Objects, PairAnnotation
 from trellis.tracking.result import (
     Track,
@@ -203,3 +204,18 @@ def test_tracks_go_on_over_gaps():
     assert [(o.frame, o.id) for o in result.objects if o.track == 1] == [(0, 0), (2, 0)]
     with pytest.raises(DataError, match="object 0 of frame 2 has two pasts, 0 of frame 0 and 0 of"):
         assemble_tracks(pairs, [*links[:2], Link("", 1, 0, 0, "move")])
+
+
+def test_probabilities_are_a_column(tmp_path):
+    pairs = movie([0, 5, 50], [1, 6, 90])
+    links = [Link("", 0, 0, 0, "merge"), Link("", 0, 1, 0, "merge")]
+    chances = [LinkChance(p, p, None, 0.1, (1, 2), 0.05) for p in (0.75, 0.25)]
+    result = assemble_tracks(pairs, links, chances=chances)
+    assert result.probabilities == [0.75, 0.25]
+    result.write(tmp_path / "tracks.csv")
+    with (tmp_path / "tracks.csv").open(newline="") as file:
+        header, *lines = csv.reader(file)
+    assert header[-2:] == ["parent", "probability"]
+    assert [line[-1] for line in lines] == ["", "", "", "0.25", "", ""]  # the less probable one
+    with pytest.raises(DataError, match="there are 2 links and 1 chances"):
+        assemble_tracks(pairs, links, chances=chances[:1])

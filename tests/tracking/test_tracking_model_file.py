@@ -261,3 +261,20 @@ def test_parameters_that_came_later_have_their_defaults(tmp_path):
     model = TrackingModel.load(rewritten(tmp_path / "m.trellis", earlier))
     assert model.adaptive
     assert model.events == "auto"
+
+
+def test_the_temperature_is_in_the_file_and_old_files_have_none(model, tmp_path):
+    assert TrackingModel.load(GOLDEN).temperature_ is None
+    assert TrackingModel.load(GOLDEN).predict(NEW, probabilities=True).probabilities
+    model.save(tmp_path / "model")
+    again = TrackingModel.load(tmp_path / "model")
+    assert again.temperature_ == model.temperature_ > 0
+    found, same = (m.predict(NEW, probabilities=True).chances for m in (model, again))
+    assert found == same
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0])
+def test_a_temperature_that_is_none_is_refused(tmp_path, value):
+    path = rewritten(tmp_path / "m", lambda header, _: header.update(temperature=value))
+    with pytest.raises(CorruptModelError, match="its temperature is"):
+        TrackingModel.load(path)

@@ -11,6 +11,7 @@ from trellis.cli.named_files import InputFile, OutputFile, OutputFolder
 from trellis.cli.output import say, write_stdout
 from trellis.cli.parameters import add_parameters, given_parameters, new_model
 from trellis.cli.picture_option import add_picture_argument
+from trellis.cli.track_report import add_report_argument, track_with_report, write_report
 from trellis.cli.track_scores import read_truth, scores
 from trellis.cli.track_tables import (
     TracksFile,
@@ -36,6 +37,7 @@ Link detected objects from frame to frame, find divisions, and write the tracks.
   trellis track objects.csv --learn links.csv --save cells.trellis
   trellis track objects.csv --learn some_links.csv --partial --save cells.trellis
   trellis track new.csv --model cells.trellis -o tracks.csv --ctc results --truth links.csv
+  trellis track new.csv --model cells.trellis --report report
 
 objects.csv has a header and the columns frame, id, x, y; z in three dimensions; sequence, if there
 are several movies; and any other columns of numbers (area, mean_intensity, ...), which are
@@ -88,6 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "a file of TrackMate if it ends in .xml, a GEFF if it ends in .geff",
     )
     add_picture_argument(group, "the lineages")
+    add_report_argument(group)
     group.add_argument(
         "--ctc",
         type=_Challenge,
@@ -153,6 +156,8 @@ def run(args: argparse.Namespace) -> int:
         started = time.perf_counter()
         try:
             model.fit(pairs)
+            if args.save is not None:
+                _ = model.temperature_  # goes into the file
         except KeyboardInterrupt:
             return _interrupted(model, args.save)
         model.verbose = False  # it is about this run
@@ -168,11 +173,14 @@ def run(args: argparse.Namespace) -> int:
     else:
         pairs = read_objects(args, objects)
         tracker = _unlearned(pairs, args)
-    if any((args.output, args.plot, args.ctc, args.truth)):
+    if any((args.output, args.plot, args.ctc, args.truth, args.report)):
         started = time.perf_counter()
-        with args.reporter.stage(f"tracking through {len(pairs):,} pairs of frames"):
-            result = tracker.predict(pairs)
-        _write(result, time.perf_counter() - started, args)
+        result = track_with_report(tracker, pairs, args)
+        seconds = time.perf_counter() - started
+        if args.report is not None:
+            known = truth if isinstance(truth, list) else None  # images have no ids to mark
+            write_report(result, pairs, tracker, known, seconds, args)
+        _write(result, seconds, args)
         if truth is not None:
             write_stdout(f"{scores(truth, result)}\n")
     return 0
@@ -184,10 +192,10 @@ def run(args: argparse.Namespace) -> int:
 def _check_options(args: argparse.Namespace) -> None:
     from trellis.tracking import TrackingModel
 
-    if not any((args.output, args.plot, args.ctc, args.truth, args.save)):
+    if not any((args.output, args.plot, args.report, args.ctc, args.truth, args.save)):
         raise DataError(
-            "no result is asked for: name a file for the tracks with -o (or --plot, --ctc, "
-            "--truth, or --learn and --save)"
+            "no result is asked for: name a file for the tracks with -o (or --plot, --report, "
+            "--ctc, --truth, or --learn and --save)"
         )
     ways = [f"--{name}" for name in ("model", "method", "learn") if getattr(args, name) is not None]
     if len(ways) > 1:
@@ -215,8 +223,10 @@ def _unlearned(pairs: list[FramePair], args: argparse.Namespace) -> Tracker:
 
     if args.method in (None, "self"):
         model = new_model(args, TrackingModel, random_state=0)
+        model.verbose = args.reporter.shown
         with args.reporter.stage("learning from what flow finds"):
             model.fit(pairs)
+        model.verbose = False
         say(
             "no links to learn from (--learn): the model learned from what flow (--method) finds "
             f"in this movie; links up to {model.max_distance_:.3g} (--max-distance)",
@@ -275,7 +285,7 @@ def _write(result: TrackingResult, seconds: float, args: argparse.Namespace) -> 
         draw_lineage(result, args.plot)
     frames = len({(o.sequence, o.frame) for o in result.objects})
     n = len({(t.sequence, t.parent) for t in result.tracks if t.parent != -1})
-    where = [name for name in (args.output, args.plot, args.ctc) if name is not None]
+    where = [name for name in (args.output, args.plot, args.report, args.ctc) if name is not None]
     say(
         f"{', '.join(where) or 'tracked'}: {len(result.objects)} objects of {frames} frames, "
         f"{len(result.tracks)} tracks, {count(n, 'division')}, {seconds:.2f} s",

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import html
 import inspect
-import json
 import re
 import textwrap
 from collections.abc import Callable, Sequence
-from importlib import resources
 from typing import Any
+
+from trellis.pictures.page_parts import asset, data, script
 
 __all__ = [
     "asset",
@@ -131,25 +131,3 @@ def code_of(example: Callable[..., Any], **arguments: Any) -> str:
         '<details class="code" open><summary>The code that made this</summary>'
         f'<button type="button" class="copy">copy</button><pre><code>{text}</code></pre></details>'
     )
-
-
-def asset(module: str, name: str) -> str:
-    """A text file beside a module of this package: a style sheet, a script."""
-    return resources.files(module).joinpath(name).read_text(encoding="utf-8")
-
-
-def script(source: str) -> str:
-    """A script in the page."""
-    return f"<script>{source}</script>"
-
-
-def data(name: str, value: Any) -> str:
-    r"""Numbers and texts for a script, which finds them by this name.
-
-    Examples
-    --------
-    >>> data("cells", {"label": "</script>"})
-    '<script type="application/json" id="cells">{"label":"\\u003c/script>"}</script>'
-    """
-    text = json.dumps(value, ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")
-    return f'<script type="application/json" id="{name}">{text}</script>'

@@ -183,6 +183,7 @@ def make_page(panels: Sequence[Made], seconds: float, compiling: float) -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Trellis: structured prediction, live</title>
 <style>
+{asset("trellis.pictures", "page.css")}
 {asset("trellis.demo", "page.css")}
 </style>
 </head>

@@ -35,6 +35,10 @@ as many as the tables allow: a hypothesis that reaches out of this window has th
 rows outside for a weight, and a count is a sum of products of weights. What is left of the error
 comes from far away. A window decides the rows in its middle; the share of a hypothesis is the mean
 of what the windows of its rows say.
+
+**Scores.** With a score :math:`s_h` an assignment counts :math:`\exp \sum_h s_h y_h` instead of 1:
+a hypothesis has the weight :math:`e^{s_h}` in all of these sums. Such weights differ by more than
+floating-point numbers can, so tables then hold logarithms.
 """
 
 from __future__ import annotations
@@ -48,18 +52,19 @@ from trellis.kernels.assignment_prices import rows_to_hypotheses
 from trellis.kernels.assignment_search import components
 from trellis.kernels.rows import copy, fill
 
-__all__ = ["COUNTED", "INFEASIBLE", "PROPAGATED", "count_assignments"]
+__all__ = ["COUNTED", "INFEASIBLE", "LEFT", "PROPAGATED", "count_assignments"]
 
 Array = np.ndarray[Any, Any]
 
-COUNTED, PROPAGATED, INFEASIBLE = 1, 0, -1
-"""What is known of a component: everything, what belief propagation says, that there is none."""
+COUNTED, PROPAGATED, INFEASIBLE, LEFT = 1, 0, -1, -2
+"""What is known of a component: all, what belief propagation says, that there is none, nothing."""
 
 _STARTS = 8  # first rows that orders are tried from
 _OUTSIDE = -2  # turn of a row that is not in the component, or window, at hand
 _SMALLEST, _GROWTH = 4, 1.25  # rows of the first window that is tried; how much larger the next is
 _MIDDLE = 0.25  # share of the rows of a window that it decides
 _FARTHEST = 700.0  # the largest message; the exponential of it is still a number
+_NOTHING = -45.0  # logarithm of what adds nothing to 1
 
 
 @subkernel
@@ -237,6 +242,95 @@ def _count(
 
 
 @subkernel
+def _log_add(a: float, b: float) -> float:
+    """Logarithm of the sum of two numbers, of their logarithms."""
+    if a < b:
+        a, b = b, a
+    return a if b == -np.inf or b - a < _NOTHING else a + np.log1p(np.exp(b - a))
+
+
+@allocating
+def _weigh(
+    order: Array, turn: Array, bit: Array, width: Array, start: Array, member: Array, rows: Array,
+    score: Array, message: Array, share: Array,
+) -> float:  # fmt: skip
+    """Shares of the hypotheses of a component, by scores; the logarithm of the sum of all weights.
+
+    It is :func:`_count` in logarithms.
+    """
+    m = len(order)
+    begin = np.zeros(m + 2, np.int64)
+    for t in range(m + 1):
+        begin[t + 1] = begin[t] + (1 << width[t])
+    ways = np.full(begin[m + 1], -np.inf)
+    ways[0] = 0.0
+    n_places = 0
+    for j in order:
+        n_places += start[j + 1] - start[j]
+    mine, mask = np.empty(n_places, np.int64), np.empty(n_places, np.int64)
+    weight = np.empty(n_places)
+    until = np.zeros(m + 1, np.int64)
+    n = 0
+    for t in range(m):
+        j = order[t]
+        for p in range(start[j], start[j + 1]):
+            h = member[p]
+            covered, is_first, outside = 0, True, score[h]
+            for k in range(3):
+                i = rows[h, k]
+                if i >= 0 and turn[i] == _OUTSIDE:
+                    outside += message[h, k]
+                elif i >= 0 and i != j:
+                    is_first = is_first and turn[i] > t
+                    covered |= 1 << max(bit[i], 0)
+            if is_first:
+                mine[n], mask[n], weight[n] = h, covered, outside
+                share[h] = 0.0
+                n += 1
+        until[t + 1] = n
+        own = 1 << bit[j] if bit[j] >= 0 else 0
+        now, after = ways[begin[t] : begin[t + 1]], ways[begin[t + 1] : begin[t + 2]]
+        for before in range(len(now)):
+            number = now[before]
+            if number == -np.inf:
+                continue
+            if before & own:
+                then = before & ~own
+                after[then] = _log_add(after[then], number)
+            else:
+                for q in range(until[t], n):
+                    if before & mask[q] == 0:
+                        then = before | mask[q]
+                        after[then] = _log_add(after[then], number + weight[q])
+    whole: float = ways[begin[m]]
+    if whole == -np.inf:
+        return whole
+    most = width[: m + 1].max()
+    ahead, back = np.full(1 << most, -np.inf), np.full(1 << most, -np.inf)
+    ahead[0] = 0.0
+    for t in range(m - 1, -1, -1):
+        j = order[t]
+        own = 1 << bit[j] if bit[j] >= 0 else 0
+        now = ways[begin[t] : begin[t + 1]]
+        for before in range(len(now)):
+            back[before] = -np.inf
+            number = now[before]
+            if number == -np.inf:
+                continue
+            if before & own:
+                back[before] = ahead[before & ~own]
+            else:
+                for q in range(until[t], until[t + 1]):
+                    if before & mask[q] == 0:
+                        rest = weight[q] + ahead[before | mask[q]]
+                        back[before] = _log_add(back[before], rest)
+                        if number + rest - whole > _NOTHING:
+                            share[mine[q]] += np.exp(number + rest - whole)
+        copy(back[: len(now)], ahead[: len(now)])
+    return whole
+
+
+@subkernel
 def _place(rows: Array, h: int, j: int) -> int:
     """Which of the rows of a hypothesis is j."""
     return 0 if rows[h, 0] == j else (1 if rows[h, 1] == j else 2)
@@ -244,16 +338,19 @@ def _place(rows: Array, h: int, j: int) -> int:
 
 @allocating
 def _propagate(
-    part: Array, start: Array, member: Array, rows: Array, message: Array, rounds: int,
-    tolerance: float, share: Array,
+    part: Array, start: Array, member: Array, rows: Array, score: Array | None, message: Array,
+    rounds: int, tolerance: float, share: Array,
 ) -> float:  # fmt: skip
     """Shares by belief propagation over the rows ``part``; the largest change in the last round.
 
     ``message`` (H, 3) has the logarithm of each row's message to the hypothesis.
     """
-    most = 0
+    most, farthest = 0, _FARTHEST
     for j in part:
         most = max(most, start[j + 1] - start[j])
+        if score is not None:
+            for p in range(start[j], start[j + 1]):
+                farthest = max(farthest, _FARTHEST + 3.0 * abs(score[member[p]]))
     said, others = np.empty(most), np.empty(most)
     moved = np.inf
     for turn in range(rounds):
@@ -264,7 +361,7 @@ def _propagate(
             top = -np.inf
             for q in range(n):
                 h = member[start[j] + q]
-                said[q] = 0.0
+                said[q] = 0.0 if score is None else score[h]
                 for k in range(3):
                     if rows[h, k] >= 0 and rows[h, k] != j:
                         said[q] += message[h, k]
@@ -282,8 +379,8 @@ def _propagate(
             for q in range(n):
                 h = member[start[j] + q]
                 k = _place(rows, h, j)
-                new = -top - np.log(others[q]) if others[q] > 0.0 else _FARTHEST
-                new = min(max(new, -_FARTHEST), _FARTHEST)
+                new = -top - np.log(others[q]) if others[q] > 0.0 else farthest
+                new = min(max(new, -farthest), farthest)
                 step = new - message[h, k]
                 message[h, k] += 0.5 * step
                 moved = max(moved, abs(step))
@@ -292,7 +389,7 @@ def _propagate(
     for j in part:
         for p in range(start[j], start[j + 1]):
             h = member[p]
-            odds = 0.0
+            odds = 0.0 if score is None else score[h]
             for k in range(3):
                 if rows[h, k] >= 0:
                     odds += message[h, k]
@@ -301,13 +398,20 @@ def _propagate(
 
 
 @subkernel
-def _log_count(part: Array, start: Array, member: Array, rows: Array, share: Array) -> float:
-    """Bethe entropy: that of each row's choice, less what several rows count of one hypothesis."""
+def _log_count(
+    part: Array, start: Array, member: Array, rows: Array, score: Array | None, share: Array
+) -> float:
+    """Bethe entropy: that of each row's choice, less what several rows count of one hypothesis.
+
+    The mean score is added.
+    """
     entropy = 0.0
     for j in part:
         for p in range(start[j], start[j + 1]):
             h = member[p]
             chosen = share[h]
+            if score is not None and rows[h, 0] == j:
+                entropy += chosen * score[h]
             if not 0.0 < chosen < 1.0:
                 continue
             entropy -= chosen * np.log(chosen)
@@ -344,16 +448,18 @@ def _around(
 
 @allocating
 def _count_windows(
-    part: Array, start: Array, member: Array, rows: Array, message: Array, most: float,
-    trials: tuple[Array, Array, Array, Array], best: tuple[Array, Array, Array, Array],
-    share: Array,
+    part: Array, start: Array, member: Array, rows: Array, score: Array | None, message: Array,
+    most: float, trials: tuple[Array, Array, Array, Array],
+    best: tuple[Array, Array, Array, Array], marks: tuple[Array, Array],
+    sums: tuple[Array, Array, Array], share: Array,
 ) -> None:  # fmt: skip
-    """Shares of the hypotheses of a component from windows around its rows."""
-    n_rows = len(start) - 1
-    seen, decided = np.zeros(n_rows, np.bool_), np.zeros(n_rows, np.bool_)
+    """Shares of the hypotheses of a component from windows around its rows.
+
+    ``marks`` (rows) and ``sums`` (H) are room, all zero where no other component was.
+    """
+    seen, decided = marks
     window, larger = np.empty(len(part), np.int64), np.empty(len(part), np.int64)
-    own = np.zeros(len(share))
-    total, n_said = np.zeros(len(share)), np.zeros(len(share))
+    own, total, n_said = sums
     for centre in part:
         if decided[centre]:
             continue
@@ -369,7 +475,10 @@ def _count_windows(
         if n == 0:  # even the smallest would take too much
             continue
         _cheapest_order(window[:n], 2, start, member, rows, most, trials, best)
-        _count(best[1][:n], best[0], best[2], best[3], start, member, rows, message, own)
+        if score is None:
+            _count(best[1][:n], best[0], best[2], best[3], start, member, rows, message, own)
+        else:
+            _weigh(best[1][:n], best[0], best[2], best[3], start, member, rows, score, message, own)
         for j in window[:n]:
             best[0][j] = _OUTSIDE
         for j in window[: max(1, int(_MIDDLE * n))]:
@@ -394,8 +503,8 @@ def _places(n_rows: int) -> tuple[Array, Array, Array, Array]:
 
 @kernel
 def count_assignments(
-    rows: Array, free: Array, n_rows: int, entries: float, windows: float, rounds: int,
-    tolerance: float, share: Array, part_of: Array, log_count: Array, status: Array,
+    rows: Array, free: Array, score: Array | None, n_rows: int, entries: float, windows: float,
+    rounds: int, tolerance: float, share: Array, part_of: Array, log_count: Array, status: Array,
 ) -> int:  # fmt: skip
     """Count the assignments of each component; returns the number of components.
 
@@ -405,6 +514,8 @@ def count_assignments(
         Rows of each hypothesis, -1 after the last.
     free : bool, shape (H,)
         Hypotheses that may be chosen; rows that none of them covers are no part of anything.
+    score : float64, shape (H,), or None
+        Scores; None: all assignments count alike.
     n_rows : int
         Number of rows.
     entries : float
@@ -412,20 +523,24 @@ def count_assignments(
     windows : float
         Entries of the tables of a window; 0 for none.
     rounds, tolerance : int, float
-        Of belief propagation: most rounds, and the change of messages at which it ends.
+        Of belief propagation: most rounds, and the change of messages at which it ends. With 0
+        rounds there is none, and components of more entries are left.
     share : float64, shape (H,)
         Output, zeros before: share of the assignments that choose each of those hypotheses.
     part_of : int64, shape (n_rows,)
         Output: the component of each row, -1 for none.
     log_count : float64, shape (n_rows,)
-        Output: logarithm of the number of assignments of each component.
+        Output: logarithm of the number of assignments of each component, or of the sum of their
+        weights.
     status : int8, shape (n_rows,)
-        Output: COUNTED, PROPAGATED or INFEASIBLE, for each component.
+        Output: COUNTED, PROPAGATED, INFEASIBLE or LEFT, for each component.
     """
     start, member = rows_to_hypotheses(rows, free, n_rows)
     order, begin = components(start, member, rows, n_rows)
     trials, best = _places(n_rows), _places(n_rows)
     message = np.zeros((len(rows), 3))
+    marks = np.zeros(n_rows, np.bool_), np.zeros(n_rows, np.bool_)
+    sums = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros(len(rows))
     fill(part_of, -1)
     n_parts = len(begin) - 1
     for c in range(n_parts):
@@ -435,15 +550,26 @@ def count_assignments(
         m = len(part)
         cost = _cheapest_order(part, _STARTS, start, member, rows, entries, trials, best)
         if cost < np.inf:
-            log_count[c] = _count(
-                best[1][:m], best[0], best[2], best[3], start, member, rows, message, share
-            )
+            if score is None:
+                log_count[c] = _count(
+                    best[1][:m], best[0], best[2], best[3], start, member, rows, message, share
+                )
+            else:
+                log_count[c] = _weigh(
+                    best[1][:m], best[0], best[2], best[3], start, member, rows, score, message,
+                    share,
+                )  # fmt: skip
             status[c] = COUNTED if log_count[c] > -np.inf else INFEASIBLE
+        elif rounds == 0:
+            status[c] = LEFT
         else:
             for j in part:
                 best[0][j] = _OUTSIDE
-            _propagate(part, start, member, rows, message, rounds, tolerance, share)
-            log_count[c] = _log_count(part, start, member, rows, share)
+            _propagate(part, start, member, rows, score, message, rounds, tolerance, share)
+            log_count[c] = _log_count(part, start, member, rows, score, share)
             status[c] = PROPAGATED
-            _count_windows(part, start, member, rows, message, windows, trials, best, share)
+            _count_windows(
+                part, start, member, rows, score, message, windows, trials, best, marks, sums,
+                share,
+            )  # fmt: skip
     return n_parts

@@ -1,7 +1,8 @@
 """Pictures that users expect, one call each: one style, readable in black and white.
 
 All take their data first, ``path`` (a file to write: .png, .svg or .pdf) and ``ax`` (axes to draw
-in), and return the figure. They need matplotlib, which is imported when something is drawn.
+in), and return the figure. They need matplotlib, which is imported when something is drawn. A movie
+is no picture but a page for the browser (:func:`movie_page`), and needs nothing.
 """
 
 from trellis.pictures.agreement import draw_agreement
@@ -11,6 +12,7 @@ from trellis.pictures.coverage import draw_coverage
 from trellis.pictures.learning import draw_learning
 from trellis.pictures.lineage import draw_lineage
 from trellis.pictures.map import draw_map
+from trellis.pictures.movie_page import movie_page
 from trellis.pictures.precision_recall import draw_precision_recall
 from trellis.pictures.residuals import draw_residuals
 from trellis.pictures.style import picture_style
@@ -29,5 +31,6 @@ __all__ = [
     "draw_residuals",
     "draw_transitions",
     "draw_variogram",
+    "movie_page",
     "picture_style",
 ]

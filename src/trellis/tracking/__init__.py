@@ -14,6 +14,7 @@ from trellis.tracking.event_kinds import EventKind, Neighbours
 from trellis.tracking.features import EventFeature, Frame
 from trellis.tracking.geff_file import write_geff
 from trellis.tracking.hypotheses import Hypotheses, make_hypotheses
+from trellis.tracking.link_chances import LinkChance
 from trellis.tracking.local_classifiers import HandSet, LocalClassifiers
 from trellis.tracking.model import TrackingModel
 from trellis.tracking.napari import to_napari
@@ -44,6 +45,7 @@ __all__ = [
     "HandSet",
     "Hypotheses",
     "Link",
+    "LinkChance",
     "LinkScores",
     "LocalClassifiers",
     "NearestNeighbour",

@@ -58,13 +58,15 @@ from trellis.tracking.gates import learned_gate
 from trellis.tracking.guesses import MOST, Guesses, few_of, flow_guesses, share_of_regulariser
 from trellis.tracking.hypotheses import check_gates
 from trellis.tracking.hypothesis_space import HypothesisSpace, common_columns, common_dimensions
+from trellis.tracking.link_probabilities import MOST as ENOUGH
+from trellis.tracking.link_probabilities import Witness
 from trellis.tracking.model_file import StoredTrackingModel
 from trellis.tracking.movie import movies_of
 from trellis.tracking.movie_problem import (
+    MovieProblem,
     MovieSolution,
     ScoredPair,
     pairwise_solution,
-    solve_movie,
 )
 from trellis.tracking.objects import EVENTS, FramePair, Link
 from trellis.tracking.problem import TrackingProblem
@@ -96,6 +98,10 @@ class TrackingModel(Seeded, StoredTrackingModel):
         Columns of the objects that are used.
     events_, max_distance_
         Kinds of events, and the gate.
+    temperature_ : float or None
+        What scores are divided by to be logarithms of probabilities
+        (:mod:`trellis.tracking.link_probabilities`); chosen when it is first asked for, by what the
+        model was fitted to. None: that is not known any more, as of an old file.
     objective_, gap_ : float
         What training reached, and by how much the optimum may be lower (infinite where the
         objective is not convex, as with partial annotations).
@@ -211,8 +217,8 @@ class TrackingModel(Seeded, StoredTrackingModel):
     )
     verbose: bool = parameter(
         flag,
-        """Show on standard error how far learning is: a bar on terminals and in notebooks, and a
-        line for each iteration that found a lower objective.""",
+        """Show on standard error how far learning and tracking are: a bar on terminals and in
+        notebooks, elsewhere a line for each iteration that found a lower objective.""",
         default=False,
     )
     random_state = changed(help="Seed of the perceptron.")
@@ -227,6 +233,9 @@ class TrackingModel(Seeded, StoredTrackingModel):
     stop_reason_ = ""
     history_: list[Any] = fitted()
     gap_model_: GapModel | None = None
+    _temperature: float | None = None
+    _by_guesses = True  # whether guesses told the temperature
+    _witness: Witness | None = None  # what the temperature is chosen by, if it is not yet
 
     def _check_together(self) -> None:
         if (self.l2 > 0) == (self.l1 > 0):
@@ -270,6 +279,7 @@ class TrackingModel(Seeded, StoredTrackingModel):
         if self._guesses and all(map(is_complete, kept)):
             warn_of_no_division(kept, event_names(problem.hypothesis_space.events))
         self._fit(problem)
+        self._witness = Witness.of(problem, self.weights_)
         self.gap_model_ = self._gaps_of(listed)
         return self
 
@@ -344,7 +354,8 @@ class TrackingModel(Seeded, StoredTrackingModel):
             # The least objective so far stands for many a step in which nothing was found.
             steps.at(record.number)
             if lines:
-                reporter.line(_line(record, steps.text), shown=record.objective < last)
+                shown = record.objective < last and not reporter.draws
+                reporter.line(_line(record, steps.text), shown=shown)
             last = min(last, record.objective)
 
         step, usual = ("iteration", MAX_ITERATIONS) if objective.convex else ("round", MAX_ROUNDS)
@@ -449,6 +460,7 @@ class TrackingModel(Seeded, StoredTrackingModel):
         self.weights_ = np.array(w, np.float64)
         self.hypothesis_space_ = problem.hypothesis_space
         self.columns_ = problem.hypothesis_space.columns
+        self._temperature = self._witness = None
 
     # ---------------------------------------------------------------- prediction
 
@@ -457,6 +469,32 @@ class TrackingModel(Seeded, StoredTrackingModel):
         """Kinds of events that the model knows."""
         self._check_fitted()
         return event_names(self.hypothesis_space_.events)
+
+    @property
+    def temperature_(self) -> float | None:
+        """What scores are divided by to be logarithms of probabilities, if that is known."""
+        self._check_fitted()
+        if self._temperature is None and self._witness is not None:
+            # Who does not want to wait has a model all the same, which asks the movie.
+            witness, self._witness = self._witness, None
+            with Reporter(self.verbose).stage("choosing the scale of probabilities"):
+                self._temperature = witness.temperature()
+            self._by_guesses = witness.guessed
+        return self._temperature
+
+    @property
+    def calibration_(self) -> str:
+        """What tells the temperature: "annotated" links, or "guessed" ones."""
+        return "guessed" if self.temperature_ is None or self._by_guesses else "annotated"
+
+    def temperature_for(self, pairs: Sequence[FramePair]) -> float:
+        """The temperature; if it is not known, that which the flow tracker's guesses say."""
+        if self.temperature_ is not None:
+            return self.temperature_
+        some = [bare(pair) for pair in few_of(list(pairs), ENOUGH)]
+        return Witness.of(
+            TrackingProblem(some, self.hypothesis_space_), self.weights_
+        ).temperature()
 
     @property
     def max_distance_(self) -> float:
@@ -472,7 +510,9 @@ class TrackingModel(Seeded, StoredTrackingModel):
             self.hypothesis_space_.check_objects(pair)
         return [bare(pair) for pair in checked]
 
-    def predict(self, pairs: Iterable[FramePair], *, window: int = _WINDOW) -> TrackingResult:
+    def predict(
+        self, pairs: Iterable[FramePair], *, window: int = _WINDOW, probabilities: bool = False
+    ) -> TrackingResult:
         """Track objects.
 
         Parameters
@@ -482,6 +522,8 @@ class TrackingModel(Seeded, StoredTrackingModel):
             is found again in a later one. Patches are tracked one by one.
         window : int
             Number of frame pairs in memory at a time.
+        probabilities : bool
+            Whether to say how probable each link is, and what else may have been.
 
         Returns
         -------
@@ -489,29 +531,31 @@ class TrackingModel(Seeded, StoredTrackingModel):
             Links, events and tracks.
         """
         whole(1).check("window", window)
+        flag.check("probabilities", probabilities)
         listed = self._checked(pairs)
         movies = movies_of(listed, self.max_gap)
         gaps = (self.gap_model_ or self._gaps_of(listed)) if self.max_gap else None
         if movies is None:
             gaps, movies = None, [movie for pair in listed for movie in movies_of([pair]) or ()]
-        steps = Task("pair of frames", sum(len(movie.pairs) for movie in movies))
+        temperature = self.temperature_for(listed) if probabilities else None
         solved: list[MovieSolution] = []
-        with Reporter(self.verbose).under_way(steps):
+        done, n = 0, sum(len(movie.pairs) for movie in movies)
+        with Reporter(self.verbose).steps("tracking: pair of frames", n) as steps:
             for movie in movies:
-                solved.append(
-                    solve_movie(
-                        movie, self._scored, gaps, self.hypothesis_space_, window,
-                        lambda n: steps.at(int(steps.done) + n),
-                    )
-                )  # fmt: skip
+                problem = MovieProblem(movie, self._scored, self.hypothesis_space_, gaps)
+                for part in problem.solved(window, temperature):
+                    solved.append(part)
+                    done += part.n_pairs
+                    steps.at(min(done, n - 1))
         result = assemble_tracks(
             [pair for movie in movies for pair in movie.pairs],
             [link for one in solved for link in one.links],
             [event for one in solved for event in one.events],
             kinds=self.hypothesis_space_.kinds,
+            chances=[chance for one in solved for chance in one.chances],
         )
-        scores = sum(one.score for one in solved), sum(one.bound for one in solved)
-        return replace(result, score=scores[0], bound=scores[1])
+        score = sum(one.score for one in solved)
+        return replace(result, score=score, bound=max(score, sum(one.bound for one in solved)))
 
     def predict_kbest(
         self,

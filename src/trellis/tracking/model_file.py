@@ -56,6 +56,9 @@ class StoredTrackingModel(Storable):
         }
         if own := own_kinds(space.events):  # files without are as they were before there were any
             header["own_events"] = [[kind.name, kind.n_sources, kind.n_targets] for kind in own]
+        if model.temperature_ is not None:
+            header["temperature"] = float(model.temperature_)
+            header["calibration"] = model.calibration_
         arrays = {"weights": np.ascontiguousarray(model.weights_)}
         if model.gap_model_ is not None:
             header["gaps"], more = model.gap_model_.stored()
@@ -102,6 +105,10 @@ class StoredTrackingModel(Storable):
             model.gap_model_ = GapModel.restored(
                 header_value(header, "gaps", dict), arrays, n_moves
             )
+        if "temperature" in header:  # not in files of before
+            model._temperature = _temperature(header)
+            calibrated = header_value(header, "calibration", str, choices=("annotated", "guessed"))
+            model._by_guesses = calibrated == "guessed"
         return model  # type: ignore[no-any-return]  # it is one of cls
 
     def _left_out(self) -> str:
@@ -209,3 +216,10 @@ def _shown(shapes: Mapping[str, tuple[int, int]]) -> str:
     """Names of events, and how many objects they join."""
     named = (f"{name!r} ({a} to {b})" for name, (a, b) in shapes.items())
     return ", ".join(named) or "none"
+
+
+def _temperature(header: Mapping[str, Any]) -> float:
+    value: float = header_value(header, "temperature", float)
+    if not 0 < value < np.inf:
+        raise CorruptModelError(f"its temperature is {value}, not a positive number")
+    return value

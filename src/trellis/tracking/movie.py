@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -53,6 +54,16 @@ class Movie:
     def n_objects(self) -> int:
         """Number of objects."""
         return sum(map(len, self.frames.values()))
+
+    @cached_property
+    def names(self) -> list[tuple[int, int]]:
+        """Frame and id of each object."""
+        return [(t, i) for t, objects in self.frames.items() for i in objects.ids.tolist()]
+
+    @cached_property
+    def number_of(self) -> dict[tuple[int, int], int]:
+        """Number of the object of a frame and id."""
+        return {name: number for number, name in enumerate(self.names)}
 
     def numbers(self, frame: int) -> Int64s:
         """Numbers of the objects of a frame."""

@@ -198,6 +198,11 @@ class TrackingProblem:
         return np.array([(sample.fixed >= 0).all() for sample in self._samples], bool)
 
     @property
+    def known_variables(self) -> NDArray[np.int8]:
+        """What is known of each hypothesis (H,): 1: it happened, 0: it did not, -1: nothing."""
+        return self._stack().fixed
+
+    @property
     def n_known(self) -> int:
         """Number of events that are known."""
         return sum(int((sample.fixed == 1).sum()) for sample in self._samples)

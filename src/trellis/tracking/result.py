@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 from trellis.errors import DataError
 from trellis.files import atomic_write
 from trellis.tracking.event_kinds import SOME_EVENTS, EventKind, all_kinds
+from trellis.tracking.link_chances import LinkChance
 from trellis.tracking.objects import (
     FramePair,
     Link,
@@ -90,6 +91,8 @@ class TrackingResult:
         Sorted by sequence and number.
     objects : list of TrackedObject
         All objects, sorted by sequence, frame and id.
+    chances : list of LinkChance
+        How probable each of the links is, and what else may have been; empty where nobody asked.
     score, bound : float or None
         The sum of the scores that a model gives, and a bound that no tracking exceeds; equal where
         the tracks are proven best. None if nothing is known of that.
@@ -99,32 +102,54 @@ class TrackingResult:
     events: list[TrackEvent]
     tracks: list[Track]
     objects: list[TrackedObject]
+    chances: list[LinkChance] = field(default_factory=list)
     score: float | None = field(default=None, compare=False)
     bound: float | None = field(default=None, compare=False)
 
+    def __post_init__(self) -> None:
+        if len(self.chances) not in (0, len(self.links)):
+            raise DataError(f"there are {len(self.links)} links and {len(self.chances)} chances")
+
+    @property
+    def probabilities(self) -> list[float]:
+        """Probability of each of the links; empty where nobody asked."""
+        return [chance.probability for chance in self.chances]
+
     def of(self, sequence: str) -> TrackingResult:
         """Return what is of one movie; of its score nothing is known."""
+        mine = [link.sequence == sequence for link in self.links]
         return TrackingResult(
-            [link for link in self.links if link.sequence == sequence],
+            [link for link, here in zip(self.links, mine, strict=True) if here],
             [event for event in self.events if event.sequence == sequence],
             [track for track in self.tracks if track.sequence == sequence],
             [seen for seen in self.objects if seen.sequence == sequence],
+            [chance for chance, here in zip(self.chances, mine, strict=False) if here],
         )
 
     def write(self, path: str | os.PathLike[Any]) -> None:
         """Write a CSV file of the objects: sequence, frame, id, x, y, track, parent (-1: none).
 
         A column z stands after y if an object has one.
+        With probabilities there is a column more: that of the link that leads to the object, of
+        the less probable one if there are two, nothing if there is none.
         """
         parents = {(track.sequence, track.track): track.parent for track in self.tracks}
+        likely: dict[_Key, float] = {}
+        for link, p in zip(self.links, self.probabilities, strict=False):
+            key = link.sequence, link.frame_target, link.target_id
+            likely[key] = min(p, likely.get(key, 1.0))
         with atomic_write(path, binary=False) as file:
             rows = csv.writer(file, lineterminator="\n")
             axes = "xyz" if any(o.z is not None for o in self.objects) else "xy"
-            rows.writerow(["sequence", "frame", "id", *axes, "track", "parent"])
+            names = ["sequence", "frame", "id", *axes, "track", "parent"]
+            rows.writerow([*names, *(["probability"] if self.chances else [])])
             for o in self.objects:
-                parent = parents[o.sequence, o.track]
                 centre = (o.x, o.y, o.z)[: len(axes)]
-                rows.writerow([o.sequence, o.frame, o.id, *centre, o.track, parent])
+                row = [o.sequence, o.frame, o.id, *centre, o.track, parents[o.sequence, o.track]]
+                if self.chances:
+                    key = o.sequence, o.frame, o.id
+                    row.append(f"{likely[key]:.6g}" if key in likely else "")
+                rows.writerow(row)
 
 
 def assemble_tracks(
@@ -133,6 +158,7 @@ def assemble_tracks(
     events: Iterable[TrackEvent] = (),
     *,
     kinds: Sequence[str | EventKind] = (),
+    chances: Iterable[LinkChance] = (),
 ) -> TrackingResult:
     """Join links of frame pairs to tracks.
 
@@ -146,6 +172,8 @@ def assemble_tracks(
         Kept in the result as they are.
     kinds : sequence of EventKind or str
         Kinds of your own that links are of.
+    chances : iterable of LinkChance
+        One for each link, kept likewise.
 
     Raises
     ------
@@ -187,7 +215,7 @@ def assemble_tracks(
             tracks.append(Track(sequence, name, frame, frame, parent))
         place[key] = here
         objects.append(TrackedObject(sequence, frame, number, tracks[here].track, *centres[key]))
-    return TrackingResult(links, list(events), tracks, objects)
+    return TrackingResult(links, list(events), tracks, objects, list(chances))
 
 
 def annotated_events(pairs: Iterable[FramePair]) -> tuple[list[Link], list[TrackEvent]]:
