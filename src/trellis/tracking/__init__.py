@@ -9,8 +9,9 @@ from trellis.tracking.baselines import (
 )
 from trellis.tracking.ctc import read_ctc, write_ctc
 from trellis.tracking.default_features import default_features
-from trellis.tracking.features import EventFeature, Frame
+from trellis.tracking.features import EventFeature, Frame, Relations
 from trellis.tracking.hypotheses import Hypotheses, make_hypotheses
+from trellis.tracking.label_images import read_label_images
 from trellis.tracking.local_classifiers import HandSet, LocalClassifiers
 from trellis.tracking.model import TrackingModel
 from trellis.tracking.objects import EVENTS, FramePair, Link, Objects, PairAnnotation
@@ -42,6 +43,7 @@ __all__ = [
     "NearestNeighbour",
     "Objects",
     "PairAnnotation",
+    "Relations",
     "Track",
     "TrackEvent",
     "TrackedObject",
@@ -55,6 +57,7 @@ __all__ = [
     "patchify",
     "read_ctc",
     "read_detections",
+    "read_label_images",
     "score_links",
     "task_loss",
     "write_ctc",

@@ -22,9 +22,8 @@ symmetric in them. A value that is missing (NaN) makes its features NaN. Centres
 coordinates; an orientation is an angle in the plane of x and y, and compared with lines as they
 look from above.
 
-Not to be had from such tables, and left to users' own features, are those of pixels: the earth
-mover's distance of intensity histograms, compactness and mass evenness of a pair (the filling of
-its convex hull), and the share of an object's outline that touches the border.
+Where objects were read from label images there are features of pixels, too
+(:mod:`trellis.tracking.pixel_features`).
 """
 
 from __future__ import annotations
@@ -41,6 +40,7 @@ from trellis.arrays import Float64s
 from trellis.domains import one_of, sequence_of, strings
 from trellis.tracking.features import EventFeature, Frame, average_of
 from trellis.tracking.objects import EVENTS, TWO_TO_ONE, Event, Objects
+from trellis.tracking.pixel_features import describes_pixels, pixel_features
 
 __all__ = ["default_features"]
 
@@ -130,7 +130,9 @@ def _quantities(columns: Sequence[str]) -> list[_Quantity]:
 
     axes = all(name in columns for name in _AXES)
     quantities = [
-        column(name) for name in columns if name != "orientation" and not (axes and name in _AXES)
+        column(name)
+        for name in columns
+        if name != "orientation" and not (axes and name in _AXES) and not describes_pixels(name)
     ]
     if "area" in columns and "mean_intensity" in columns:
         quantities.append(_Quantity(_MASS, lambda o: o["area"] * o["mean_intensity"], np.add, True))
@@ -183,11 +185,14 @@ def _off_the_flow(source: Objects, target: Objects) -> Float64s:
 # ----------------------------------------------------------------------------------------- defaults
 
 
-def default_features(columns: Iterable[str], events: Sequence[str]) -> list[EventFeature]:
+def default_features(
+    columns: Iterable[str], events: Sequence[str], relations: Sequence[str] = ()
+) -> list[EventFeature]:
     """Features that make use of the columns at hand.
 
     Known are ``area``, ``mean_intensity``, ``max_intensity``, ``eccentricity``, ``orientation``,
-    ``major_axis``, ``minor_axis``, ``perimeter`` and ``solidity``. Of any other column the
+    ``major_axis``, ``minor_axis``, ``perimeter`` and ``solidity``, and the columns of
+    :mod:`trellis.tracking.pixel_features`. Of any other column the
     normalised differences are taken: between source and target, between one object and two
     together, between an object and the frame's average.
 
@@ -197,6 +202,8 @@ def default_features(columns: Iterable[str], events: Sequence[str]) -> list[Even
         Names of the columns of the objects.
     events : sequence of str
         Events that the model has.
+    relations : sequence of str
+        Names of the relations of the frame pairs; those that are not known make no features.
 
     Returns
     -------
@@ -228,6 +235,7 @@ def default_features(columns: Iterable[str], events: Sequence[str]) -> list[Even
     strings.check("columns", names)
     names = list(dict.fromkeys(names))
     sequence_of(one_of(*EVENTS), f"a sequence of {', '.join(EVENTS)}").check("events", events)
+    strings.check("relations", relations)
     makers: dict[Event, Callable[[], list[EventFeature]]] = {
         "move": lambda: _of_moves(names),
         "division": lambda: _of_divisions(names),
@@ -237,10 +245,12 @@ def default_features(columns: Iterable[str], events: Sequence[str]) -> list[Even
         "merge": lambda: _of_parts("merge", names, _quantities(names)),
     }
     return [
-        _DefaultFeature(f.event, f.name, f.values, f.needs_frame, tuple(names))
+        _DefaultFeature(
+            f.event, f.name, f.values, f.needs_frame, f.relations, tuple(names), tuple(relations)
+        )
         for event in EVENTS
         if event in events
-        for f in makers[event]()
+        for f in (*makers[event](), *pixel_features(event, names, relations))
     ]
 
 
@@ -249,13 +259,16 @@ class _DefaultFeature(EventFeature):
     """A feature that is pickled by its name, since its function cannot be."""
 
     columns: tuple[str, ...] = ()
+    known_relations: tuple[str, ...] = ()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _named, (self.event, self.name, self.columns)
+        return _named, (self.event, self.name, self.columns, self.known_relations)
 
 
-def _named(event: Event, name: str, columns: Sequence[str]) -> EventFeature:
-    return next(f for f in default_features(columns, (event,)) if f.name == name)
+def _named(
+    event: Event, name: str, columns: Sequence[str], relations: Sequence[str] = ()
+) -> EventFeature:
+    return next(f for f in default_features(columns, (event,), relations) if f.name == name)
 
 
 def _of_moves(columns: Sequence[str]) -> list[EventFeature]:

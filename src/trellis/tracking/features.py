@@ -8,19 +8,19 @@ objects are in :mod:`trellis.tracking.default_features`; users add their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from trellis.arrays import Float64s
-from trellis.domains import flag, one_of, text
+from trellis.arrays import Float64s, Int64s
+from trellis.domains import flag, one_of, strings, text
 from trellis.errors import DataError
 from trellis.tracking.hypotheses import Hypotheses
 from trellis.tracking.objects import EVENTS, TWO_TO_ONE, Event, FramePair, Objects
 
-__all__ = ["EventFeature", "Frame", "border_distance", "event_features"]
+__all__ = ["EventFeature", "Frame", "Relations", "border_distance", "event_features"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +55,50 @@ class Frame:
         return border_distance(objects.position, self.extent)
 
 
+@dataclass(frozen=True, eq=False)
+class Relations:
+    """What is known of two objects together, for the hypotheses of an event.
+
+    Parameters
+    ----------
+    matrices : mapping of str to scipy.sparse.csr_array, shape (n + m, n + m)
+        The relations of a :class:`~trellis.tracking.objects.FramePair`.
+    rows : int64, shape (H, R)
+        The objects in each of the R roles of the event, targets after the n sources.
+
+    Examples
+    --------
+    Of two moves, the pixels that source and target have in common:
+
+    >>> from scipy.sparse import csr_array
+    >>> shared = csr_array(([35.0], ([0], [1])), shape=(3, 3))
+    >>> relations = Relations({"overlap": shared}, np.array([[0, 1], [0, 2]]))
+    >>> relations.between("overlap", 0, 1)
+    array([35.,  0.])
+    """
+
+    matrices: Mapping[str, Any]
+    rows: Int64s
+
+    def between(self, name: str, a: int, b: int, otherwise: float = 0.0) -> Float64s:
+        """Values (H,) of a relation between the objects in role a and in role b.
+
+        ``otherwise`` stands where the matrix has no entry. With a = b it is what concerns the
+        object and the other frame as a whole.
+        """
+        matrix = self.matrices[name]
+        size = max(matrix.shape[0], 1)
+        entries = matrix.tocoo()
+        keys = entries.row.astype(np.int64) * size + entries.col
+        order = np.argsort(keys, kind="stable")
+        wanted = self.rows[:, a] * size + self.rows[:, b]
+        if not len(keys):
+            return np.full(len(wanted), otherwise)
+        at = np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)
+        there = keys[order[at]] == wanted
+        return np.where(there, entries.data[order[at]], otherwise)
+
+
 @dataclass(frozen=True)
 class EventFeature:
     """A feature of one kind of event.
@@ -81,7 +125,10 @@ class EventFeature:
         be symmetric in them. NaN and infinity say that a value is missing.
     needs_frame : bool
         Whether move, division and split want the Frame of sources, or merge that of targets, as
-        last argument.
+        another argument.
+    relations : tuple of str
+        Names of relations of the pair that values wants; if there are any, its last argument is a
+        :class:`Relations`, in which roles are numbered as the arguments are.
 
     Examples
     --------
@@ -98,9 +145,11 @@ class EventFeature:
     name: str
     values: Callable[..., Any]
     needs_frame: bool = False
+    relations: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         text.check("name", self.name)
+        strings.check("relations", self.relations)
         flag.check("needs_frame", self.needs_frame)
         if not one_of(*EVENTS).accepts(self.event):
             raise DataError(
@@ -184,29 +233,49 @@ def event_features(
         which = hypotheses.take(hypotheses.kind == kind)
         table = np.empty((len(which), len(of_event)))
         if table.size:
-            views, frame = _roles(pair, which, event)
+            views, frame, rows = _roles(pair, which, event)
+            related = Relations(pair.relations, rows)
             for k, feature in enumerate(of_event):
                 needed = feature.needs_frame or event in ("appear", "disappear")
-                table[:, k] = _computed(pair, feature, (*views, frame) if needed else views)
+                given = (*views, frame) if needed else views
+                _check_relations(pair, feature)
+                table[:, k] = _computed(
+                    pair, feature, (*given, related) if feature.relations else given
+                )
         arrays.append(table)
     return arrays
 
 
-def _roles(pair: FramePair, h: Hypotheses, event: Event) -> tuple[tuple[Objects, ...], Frame]:
-    """Objects in the roles of an event, aligned with its hypotheses, and the frame it is in."""
-    sources, targets = Frame(pair.source, pair.extent), Frame(pair.target, pair.extent)
-    a, b = pair.source, pair.target
-    if event == "move":
-        return (a.take(h.source[:, 0]), b.take(h.target[:, 0])), sources
-    if event == "appear":
-        return (b.take(h.target[:, 0]),), targets
-    if event == "disappear":
-        return (a.take(h.source[:, 0]),), sources
-    if event in TWO_TO_ONE:
-        first, second = a.take(h.source[:, 0]), a.take(h.source[:, 1])
-        return (first, second, b.take(h.target[:, 0])), targets
-    first, second = b.take(h.target[:, 0]), b.take(h.target[:, 1])
-    return (a.take(h.source[:, 0]), first, second), sources
+def _roles(
+    pair: FramePair, h: Hypotheses, event: Event
+) -> tuple[tuple[Objects, ...], Frame, Int64s]:
+    """Objects in the roles of an event, the frame it is in, and the rows of the objects.
+
+    All are aligned with the hypotheses; rows of targets follow those of the sources.
+    """
+    n = len(pair.source)
+    ends = [*h.source.T, *(h.target + n).T]
+    roles, targets = {
+        "move": ((0, 2), False),
+        "appear": ((2,), True),
+        "disappear": ((0,), False),
+    }.get(event, ((0, 1, 2), True) if event in TWO_TO_ONE else ((0, 2, 3), False))
+    frame = Frame(pair.target if targets else pair.source, pair.extent)
+    views = tuple(
+        pair.source.take(ends[role]) if role < 2 else pair.target.take(ends[role] - n)
+        for role in roles
+    )
+    return views, frame, np.stack([ends[role] for role in roles], axis=1)
+
+
+def _check_relations(pair: FramePair, feature: EventFeature) -> None:
+    for name in feature.relations:
+        if name not in pair.relations:
+            raise DataError(
+                f"sequence {pair.sequence!r}, frame {pair.frame}: feature {feature.name!r} of "
+                f"{feature.event} wants the relation {name!r}, which the pair does not have; it "
+                f"has {', '.join(pair.relations) or 'none'}"
+            )
 
 
 def _computed(pair: FramePair, feature: EventFeature, arguments: tuple[Any, ...]) -> Float64s:

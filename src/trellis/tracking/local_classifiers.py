@@ -34,7 +34,9 @@ from trellis.tracking.hypothesis_space import (
     Blocks,
     HypothesisSpace,
     common_columns,
+    common_relations,
     dimensions_of_file,
+    relations_of_file,
 )
 from trellis.tracking.objects import EVENTS, FramePair
 from trellis.tracking.preconditioning import Preconditioner
@@ -146,7 +148,9 @@ class _FeatureTracker(LinkingTracker):
             raise DataError("there are no frame pairs to learn from")
         LinkingTracker.fit(self, pairs)
         events, columns = self._events(pairs), common_columns(pairs)
-        features = default_features(columns, events) if self.features is None else self.features
+        features = self.features
+        if features is None:
+            features = default_features(columns, events, common_relations(pairs))
         self.hypothesis_space_, tables = HypothesisSpace.learned(
             pairs, events, self.n_neighbors, 2 * self.gate, tuple(features), columns, bias=False
         )
@@ -205,6 +209,7 @@ class _FeatureTracker(LinkingTracker):
             "events": list(space.events),
             "columns": list(space.columns),
             "dimensions": space.dimensions,
+            "relations": list(space.relations),
             "features": space.feature_names(),
             "scale": space.preconditioner.as_dict(),
         }
@@ -217,7 +222,7 @@ class _FeatureTracker(LinkingTracker):
         scale = Preconditioner.from_dict(header_value(state, "scale", dict))
         self.hypothesis_space_ = HypothesisSpace.restored(
             events, self.n_neighbors, 2 * self.gate, columns, names, scale,
-            dimensions=dimensions_of_file(state),
+            dimensions=dimensions_of_file(state), relations=relations_of_file(state),
         )  # fmt: skip
         if self.hypothesis_space_.n_weights != len(names):
             raise CorruptModelError("the scale is not that of the features")

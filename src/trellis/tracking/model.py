@@ -53,7 +53,12 @@ from trellis.tracking.features import EventFeature
 from trellis.tracking.gates import learned_gate
 from trellis.tracking.guesses import Guesses, few_of, flow_guesses, share_of_regulariser
 from trellis.tracking.hypotheses import SOME_EVENTS, check_gates
-from trellis.tracking.hypothesis_space import HypothesisSpace, common_columns, common_dimensions
+from trellis.tracking.hypothesis_space import (
+    HypothesisSpace,
+    common_columns,
+    common_dimensions,
+    common_relations,
+)
 from trellis.tracking.model_file import StoredTrackingModel
 from trellis.tracking.objects import EVENTS, FramePair, Link
 from trellis.tracking.problem import TrackingProblem
@@ -345,7 +350,7 @@ class TrackingModel(Seeded, StoredTrackingModel):
         common_dimensions(every)
         columns = common_columns(every)
         events = annotated_kinds(every) if self.events == "auto" else tuple(self.events)
-        features = (*default_features(columns, events), *self.features)
+        features = (*default_features(columns, events, common_relations(every)), *self.features)
         far = self.max_distance
         gates = (
             [self._gate(pairs, events) for pairs in sets.values()]

@@ -16,7 +16,7 @@ from trellis.errors import CorruptModelError, DataError
 from trellis.files.storable import Arrays, Storable, Stored
 from trellis.files.stored import header_value, take
 from trellis.tracking.features import EventFeature
-from trellis.tracking.hypothesis_space import HypothesisSpace, dimensions_of_file
+from trellis.tracking.hypothesis_space import HypothesisSpace, dimensions_of_file, relations_of_file
 from trellis.tracking.preconditioning import Preconditioner
 
 __all__ = ["StoredTrackingModel"]
@@ -43,6 +43,7 @@ class StoredTrackingModel(Storable):
             "events": list(space.events),
             "max_distance": float(space.max_distance),
             "dimensions": space.dimensions,
+            "relations": list(space.relations),
             "features": space.feature_names(),
             "own_features": [[f.event, f.name] for f in model.features],
             "preconditioner": space.preconditioner.as_dict(),
@@ -70,7 +71,7 @@ class StoredTrackingModel(Storable):
             raise CorruptModelError("the features of its user are not the last of its features")
         model.hypothesis_space_ = HypothesisSpace.restored(
             events, model.n_neighbors, reach, columns, names, scale, len(user_features),
-            dimensions,
+            dimensions, relations_of_file(header),
         )  # fmt: skip
         training = header_value(header, "training", dict)
         model.stop_reason_ = header_value(training, "stop_reason", str)
