@@ -327,17 +327,17 @@ def _of_folder(folder: Path) -> Movie:
 
     def frames() -> Iterator[tuple[str, NDArray[Any]]]:
         for number in numbers:
-            file = numbered[number]
-            with _Tiff(tifffile, file) as series:
-                yield str(file), series.asarray()
+            with _Tiff(tifffile, numbered[number]) as pages:
+                image = pages.whole()
+            yield str(numbered[number]), image
 
     return Movie("", str(folder), numbers, frames)
 
 
 def _of_stack(path: Path) -> Movie:
     tifffile = _library("tifffile", f"{path} is a TIFF file")
-    with _Tiff(tifffile, path) as series:
-        shape = tuple(series.shape)
+    with _Tiff(tifffile, path) as pages:
+        shape = pages.shape
     if len(shape) == 2:
         raise DataError(
             f"{path} is one image {shape}, not a movie; give a stack of pages, or the folder of "
@@ -346,51 +346,65 @@ def _of_stack(path: Path) -> Movie:
     _check_dimensions(str(path), shape)
 
     def frames() -> Iterator[tuple[str, NDArray[Any]]]:
-        with _Tiff(tifffile, path) as series:
-            n = int(np.prod(shape[1:-2]))
-            mapped = None
-            if series.dataoffset is not None:  # uncompressed, one page after the other
-                kind = np.dtype(series.dtype).newbyteorder(series.pages[0].parent.byteorder)
-                mapped = np.memmap(path, kind, "r", series.dataoffset, shape)
-            for t in range(shape[0]):
-                where = f"{path}, frame {t}"
-                if mapped is not None:
-                    yield where, np.array(mapped[t])
-                    continue
-                pages = [series.pages[t * n + z].asarray() for z in range(n)]
-                yield where, np.stack(pages).reshape(shape[1:])
+        with _Tiff(tifffile, path) as pages:
+            for t, frame in enumerate(pages.frames(path)):
+                yield f"{path}, frame {t}", frame
 
     return Movie("", str(path), range(shape[0]), frames)
 
 
+@dataclass(frozen=True, eq=False)
+class _Pages:
+    """The pages of a TIFF file: those of one series, or each a series of its own."""
+
+    series: Sequence[Any]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        first = tuple(self.series[0].shape)
+        return first if len(self.series) == 1 else (len(self.series), *first)
+
+    def whole(self) -> NDArray[Any]:
+        """All pages as one array."""
+        arrays = [np.asarray(one.asarray()) for one in self.series]
+        return arrays[0] if len(arrays) == 1 else np.stack(arrays)
+
+    def frames(self, path: Path) -> Iterator[NDArray[Any]]:
+        """Page after page, or as many as are a volume."""
+        (one, *others), shape = self.series, self.shape
+        n = int(np.prod(shape[1:-2]))
+        if others:
+            yield from (np.asarray(series.asarray()) for series in self.series)
+        elif one.dataoffset is not None:  # uncompressed, one page after the other
+            order = one.pages[0].parent.byteorder
+            mapped = np.memmap(
+                path, np.dtype(one.dtype).newbyteorder(order), "r", one.dataoffset, shape
+            )
+            yield from (np.array(frame) for frame in mapped)
+        elif len(one.pages) == shape[0] * n:
+            for t in range(shape[0]):
+                pages = [one.pages[t * n + z].asarray() for z in range(n)]
+                yield np.stack(pages).reshape(shape[1:])
+        else:  # pages of several slices
+            yield from np.asarray(one.asarray())
+
+
 class _Tiff:
-    """The images of a TIFF file, as a context that says what is wrong with the file."""
+    """The pages of a TIFF file, as a context that says what is wrong with the file."""
 
     def __init__(self, tifffile: Any, path: Path) -> None:
         self.tifffile, self.path = tifffile, path
         self.file: Any = None
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> _Pages:
         try:
             self.file = self.tifffile.TiffFile(self.path)
-            every = self.file.series
-            series = every[0]
+            series = list(self.file.series)
+            self._check(series)
         except Exception as error:  # whatever such a library meets in a damaged file
             self.__exit__(type(error), error, None)
             raise
-        if set("SC") & set(series.axes):
-            self.file.close()
-            raise DataError(
-                f"{self.path}: the image has colours or channels (axes {series.axes}); convert it "
-                "to grey, or keep one channel"
-            )
-        if len(every) > 1:
-            self.file.close()
-            raise DataError(
-                f"{self.path} holds images of different sizes or types, "
-                f"{' and '.join(_size(one.shape) for one in every[:2])}; expected pages of one kind"
-            )
-        return series
+        return _Pages(series)
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if self.file is not None:
@@ -399,6 +413,22 @@ class _Tiff:
             raise DataError(
                 f"cannot read {self.path}: {_first_line(error)}; is the file damaged?"
             ) from None
+
+    def _check(self, series: Sequence[Any]) -> None:
+        axes = series[0].axes
+        # Three slices that were written without a word about them pass for colours or channels.
+        if "C" in axes[1:] or "S" in axes[1:]:
+            raise DataError(
+                f"{self.path}: the image has colours or channels (axes {axes}); convert it to "
+                "grey, or keep one channel"
+            )
+        kinds = list(dict.fromkeys((tuple(one.shape), str(one.dtype)) for one in series))
+        if len(kinds) > 1 or (len(series) > 1 and len(kinds[0][0]) != 2):
+            raise DataError(
+                f"{self.path} holds images of different sizes or types, "
+                f"{' and '.join(f'{_size(shape)} {kind}' for shape, kind in kinds[:2])}; expected "
+                "pages of one kind"
+            )
 
 
 # ------------------------------------------------------------------------------- Zarr

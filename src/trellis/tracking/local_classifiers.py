@@ -53,6 +53,7 @@ PUBLISHED_WEIGHTS: Mapping[str, Mapping[str, float]] = MappingProxyType(
             "axes change": -0.08,
             "area*mean_intensity change": -0.54,
             "mean_intensity change": -0.38,
+            "intensity distribution change": 0.27,
         },
         "division": {
             "area*mean_intensity change": -0.47,
@@ -60,14 +61,18 @@ PUBLISHED_WEIGHTS: Mapping[str, Mapping[str, float]] = MappingProxyType(
             "parent's mean_intensity": 0.96,
             "parent's eccentricity": -0.94,
             "area evenness": 1.63,
+            "compactness": -0.72,
+            "mass evenness": -0.85,
         },
         "appear": {
+            "outline on the border": 0.28,
             "border distance": -1.19,
             "area unlike the average": 0.63,
             "area*mean_intensity unlike the average": 1.94,
             "mean_intensity unlike the average": -0.15,
         },
         "disappear": {
+            "outline on the border": -0.52,
             "border distance": -0.67,
             "area unlike the average": 0.17,
             "area*mean_intensity unlike the average": -0.11,
@@ -78,16 +83,21 @@ PUBLISHED_WEIGHTS: Mapping[str, Mapping[str, float]] = MappingProxyType(
             "area change": -0.78,
             "axes change": -0.95,
             "mean_intensity change": -1.09,
+            "compactness": 1.17,
+            "mass evenness": 0.38,
         },
         "merge": {
             "distance to the middle": -1.04,
             "area change": -1.31,
             "axes change": -1.02,
             "mean_intensity change": -0.39,
+            "compactness": 1.21,
+            "mass evenness": 0.92,
         },
     }
 )
-"""Weights that come with Lou and Hamprecht's tracker, of those features that a table can have.
+"""Weights that come with Lou and Hamprecht's tracker; those of pixels count where images were read
+with ``published=True``.
 
 Its eccentricity is a ratio of principal components, ours that of an ellipse; both grow with length.
 """
@@ -317,7 +327,7 @@ class HandSet(_FeatureTracker):
         nothing | has("items", "get", words="a mapping of events to weights by name"),
         """For each event the weights of its features by name, 0 for those not named; "bias" is
         added to the score of every hypothesis. Names of features that the data do not have are left
-        out. None: HAND_SET_WEIGHTS; PUBLISHED_WEIGHTS lack features of pixels and find few
+        out. None: HAND_SET_WEIGHTS; PUBLISHED_WEIGHTS without features of pixels find few
         divisions.""",
         default=None,
     )

@@ -14,11 +14,11 @@ units of length, its columns are
 - ``perimeter``: length of the pixel edges between the region and others or the background or the
   outside, holes included; ``solidity``: area over that of the convex hull of the pixels' corners;
   both in two dimensions only;
-- ``on_border``: the share of those edges (faces) that lie on the border of the image;
-- ``mean_intensity``, ``max_intensity`` and the quantiles ``intensity_quantile_1`` ... ``_8`` at
-  1/16, 3/16, ..., 15/16, with an image of intensities. The mean distance of two quantile functions
-  is the earth mover's distance of the two distributions, so that a few columns stand for a
-  histogram, whatever its range.
+- ``mean_intensity``, ``max_intensity``, with an image of intensities;
+- on demand ``on_border``, the share of those edges (faces) that lie on the border of the image, and
+  the quantiles of intensity ``intensity_quantile_1`` ... ``_8`` at 1/16, 3/16, ..., 15/16. The mean
+  distance of two quantile functions is the earth mover's distance of the two distributions, so that
+  a few columns stand for a histogram, whatever its range.
 
 A region may be of one pixel, have holes, or be of several pieces. Its moments are those of points
 at the centres of pixels; so a single pixel has axes of length 0, and no orientation: NaN.
@@ -114,8 +114,11 @@ class Regions:
         least = [-h * s for h, s in zip(half, pixel, strict=True)]
         return (*least, *((n - 1 + h) * s for n, h, s in zip(shape, half, pixel, strict=True)))
 
-    def objects(self) -> Objects:
-        """Regions as objects, with an id one less than the label, and all columns."""
+    def objects(self, published: bool = False) -> Objects:
+        """Regions as objects, with an id one less than the label, and columns.
+
+        ``published`` adds ``on_border`` and the quantiles.
+        """
         pixels = np.flatnonzero(self.rank.ravel() >= 0)
         row = self.rank.ravel()[pixels]
         places = np.unravel_index(pixels, self.rank.shape)
@@ -132,14 +135,14 @@ class Regions:
         for d, a in enumerate(around):
             for e, b in enumerate(around[: d + 1]):
                 covariance[:, d, e] = covariance[:, e, d] = total(a * b) / count
-        columns = {"area": count * pixel.prod(), **self._shape(covariance)}
+        columns = {"area": count * pixel.prod(), **self._shape(covariance, published)}
         if self.image is not None:
-            columns |= self._brightness(pixels, row, count)
+            columns |= self._brightness(self.image.ravel()[pixels], row, count)
+            if published:
+                columns |= self._quantiles(self.image.ravel()[pixels], row, count)
         return Objects(self.labels - 1, (centre * pixel)[:, ::-1], columns)
 
-    def _shape(self, covariance: Float64s) -> dict[str, Float64s]:
-        edges, outer = self._edges()
-        on_border = np.divide(outer, edges, out=np.zeros(len(self)), where=edges > 0)
+    def _shape(self, covariance: Float64s, published: bool) -> dict[str, Float64s]:
         spread = np.maximum(np.linalg.eigvalsh(covariance), 0.0)  # ascending
         flat = self.rank.ndim == 2
         factor = 16.0 if flat else 20.0
@@ -147,6 +150,7 @@ class Regions:
             "major_axis": np.sqrt(factor * spread[:, -1]),
             "minor_axis": np.sqrt(factor * spread[:, 0]),
         }
+        edges, outer = self._edges() if flat or published else (np.zeros(0), np.zeros(0))
         if flat:
             yy, xx, xy = covariance[:, 0, 0], covariance[:, 1, 1], covariance[:, 0, 1]
             long = spread[:, 1] > 0
@@ -159,7 +163,8 @@ class Regions:
             same = np.repeat(np.arange(len(self))[:, None], 2, axis=1)
             area = np.bincount(self.rank.ravel() + 1, minlength=len(self) + 1)[1:]
             columns["solidity"] = area / self.hulls(same)[0]
-        columns["on_border"] = on_border
+        if published:
+            columns["on_border"] = outer / edges
         return columns
 
     def _edges(self) -> tuple[Float64s, Float64s]:
@@ -176,21 +181,19 @@ class Regions:
                 outer += size * np.bincount(side + 1, minlength=len(self) + 1)
         return (all_of + outer)[1:], outer[1:]
 
-    def _brightness(self, pixels: Int64s, row: Int64s, count: Float64s) -> dict[str, Float64s]:
-        assert self.image is not None
-        values = self.image.ravel()[pixels]
-        order = np.lexsort((values, row))
-        bright = values[order]
-        last = np.cumsum(count).astype(np.int64)
-        first = last - count.astype(np.int64)
-        columns = {
-            "mean_intensity": np.bincount(row, values, len(self)) / count,
-            "max_intensity": bright[last - 1] if len(self) else np.zeros(0),
-        }
-        for k in range(N_QUANTILES):
-            at = np.floor((k + 0.5) / N_QUANTILES * count).astype(np.int64)
-            columns[f"intensity_quantile_{k + 1}"] = bright[first + at]
-        return columns
+    def _brightness(self, values: Float64s, row: Int64s, count: Float64s) -> dict[str, Float64s]:
+        brightest = np.full(len(self), -np.inf)
+        np.maximum.at(brightest, row, values)
+        mean = np.bincount(row, values, len(self)) / count
+        return {"mean_intensity": mean, "max_intensity": brightest}
+
+    def _quantiles(self, values: Float64s, row: Int64s, count: Float64s) -> dict[str, Float64s]:
+        bright = values[np.lexsort((values, row))]
+        first = np.cumsum(count).astype(np.int64) - count.astype(np.int64)
+        at = [
+            np.floor((k + 0.5) / N_QUANTILES * count).astype(np.int64) for k in range(N_QUANTILES)
+        ]
+        return {f"intensity_quantile_{k + 1}": bright[first + a] for k, a in enumerate(at)}
 
     # ---------------------------------------------------------------- two regions together
 
