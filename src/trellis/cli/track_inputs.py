@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from trellis.cli.inputs import Input
 from trellis.cli.named_files import InputFile
 from trellis.errors import DataError
-from trellis.tracking.image_frames import TIFF, is_images
 
 if TYPE_CHECKING:
     from trellis.tracking import FramePair
@@ -60,6 +59,8 @@ def add_image_arguments(group: Any) -> None:
 
 def followed_objects(args: argparse.Namespace) -> FollowedObjects:
     """Read OBJECTS, once."""
+    from trellis.tracking.image_frames import is_images
+
     if is_images(args.file):
         return _Images(args)
     for name in _FOR_IMAGES:
@@ -100,6 +101,7 @@ class _Images:
     """Label images, gone through once; those to learn from may be others."""
 
     def __init__(self, args: argparse.Namespace) -> None:
+        from trellis.tracking.image_frames import is_images
         from trellis.tracking.label_images import MeasuredImages
 
         self.spacing = _spacing(args.spacing)
@@ -119,9 +121,11 @@ class _Images:
         return self.measured.pairs(known, complete=complete)
 
     def to_learn(self, links: str, *, complete: bool) -> list[FramePair]:
+        from trellis.tracking import read_label_images
+        from trellis.tracking.image_frames import is_images
+
         if not is_images(links):
             return self.pairs(links, complete=complete)
-        from trellis.tracking import read_label_images
 
         folder = _ground_truth(links)
         return read_label_images(
@@ -134,6 +138,8 @@ def _has_tracks(links: str) -> bool:
 
 
 def _table_of_links(links: str) -> str:
+    from trellis.tracking.image_frames import is_images
+
     if is_images(links):
         raise DataError(f"{links} is read as a CSV file of links; images go with label images")
     return links
@@ -165,6 +171,8 @@ def _spacing(text: str | None) -> list[float] | None:
 
 def _check_folder(masks: str, folder: str) -> None:
     """Refuse to write masks among those that are read."""
+    from trellis.tracking.image_frames import TIFF
+
     place = Path(masks)
     if place.suffix.lower() in TIFF:
         place = place.parent
