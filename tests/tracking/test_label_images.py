@@ -152,6 +152,11 @@ def test_an_empty_frame_ends_tracks():
     ("masks", "given", "message"),
     [
         (np.zeros((3, 4, 4), int), {}, "masks: there are no labels, only background"),
+        (
+            np.random.default_rng(0).integers(0, 4000, (2, 40, 40)),
+            {},
+            r"masks, frame 0: \d+ labels, and hardly a pixel has that of its neighbour; is this an",
+        ),
         (blobs([(1, 0, 0, 3)]), {}, "masks has one frame; tracking needs two at least"),
         (np.zeros((3, 4, 4)), {}, "masks, frame 0: label images hold whole numbers, this one fl"),
         (

@@ -164,6 +164,11 @@ class MeasuredImages:
                     f"axes; give one for each, {_AXES[mask.ndim]}"
                 )
             regions = Regions.of(mask, image, spacing)
+            if regions.scattered:
+                raise DataError(
+                    f"{movie.place}, frame {frame}: {len(regions)} labels, and hardly a pixel has "
+                    "that of its neighbour; is this an image of intensities?"
+                )
             now = regions, regions.objects(published)
             self.frames.append(((movie.name, frame), now[1]))
             self.extents[movie.name] = regions.extent

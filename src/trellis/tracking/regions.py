@@ -38,7 +38,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.arrays import Float64s, Int64s
-from trellis.kernels.hulls import hulls_of_two
 from trellis.tracking.objects import Objects
 
 __all__ = ["N_QUANTILES", "Regions", "overlap"]
@@ -47,6 +46,7 @@ N_QUANTILES = 8
 """Columns that an intensity distribution is told by."""
 
 _NONE = 1 << 40  # farther right than any image goes
+_MANY, _ALONE = 100, 0.2  # labels, and share of pixels followed by their like
 _FEW = 4  # labels that a table of all up to the largest may be longer than the image
 
 
@@ -113,6 +113,13 @@ class Regions:
         half = [0.0 if axis == 2 and n == 1 else 0.5 for axis, n in enumerate(shape)]
         least = [-h * s for h, s in zip(half, pixel, strict=True)]
         return (*least, *((n - 1 + h) * s for n, h, s in zip(shape, half, pixel, strict=True)))
+
+    @property
+    def scattered(self) -> bool:
+        """Whether most pixels have another label than the next: no image of objects is like that."""
+        inside = self.rank >= 0
+        alike = inside[..., 1:] & (self.rank[..., 1:] == self.rank[..., :-1])
+        return len(self) > _MANY and alike.sum() < _ALONE * inside.sum()
 
     def objects(self, published: bool = False) -> Objects:
         """Regions as objects, with an id one less than the label, and columns.
@@ -206,6 +213,8 @@ class Regions:
             Area of the hull in pixels; number of pixels in it that are not of the two; and the sum
             of their intensities (0 without an image).
         """
+        from trellis.kernels.hulls import hulls_of_two
+
         top, start, left, right = self._lines
         area, count, mass = np.zeros((3, len(pairs)))
         pairs = np.ascontiguousarray(pairs, np.int64)
