@@ -116,7 +116,7 @@ class Regions:
 
     @property
     def scattered(self) -> bool:
-        """Whether most pixels have another label than the next: no image of objects is like that."""
+        """Whether most pixels have another label than the next, as in no image of objects."""
         inside = self.rank >= 0
         alike = inside[..., 1:] & (self.rank[..., 1:] == self.rank[..., :-1])
         return len(self) > _MANY and alike.sum() < _ALONE * inside.sum()
