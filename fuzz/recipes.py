@@ -1264,6 +1264,25 @@ def _hypotheses(
     return [h, h.covers(3), [p.source for p in cut], tr.annotated_events([pair])]
 
 
+@_steps("tracking.EventKind", "tracking.Neighbours", **_FRAMES, name="fusion", n_sources=2,
+        n_targets=1, daughters=True, onward=np.array([[0, 1], [1, -1], [2, -1]]),
+        back=np.array([[0, -1], [1, 0], [2, 1]]))  # fmt: skip
+def _own_event(
+    touch: Touch, name: Any, n_sources: Any, n_targets: Any, daughters: Any, onward: Any, back: Any,
+    **frames: Any,
+) -> Any:  # fmt: skip
+    from trellis import tracking as tr
+
+    parts = {"name": name, "n_sources": n_sources, "n_targets": n_targets, "daughters": daughters}
+    kind = type("Odd", (tr.EventKind,), parts)()
+    pair = _pair(touch, **frames)
+    events = ["move", "appear", "disappear", kind]
+    h = tr.make_hypotheses(pair, events=events, max_distance=6.0)
+    touch(h)
+    near = tr.Neighbours(pair, onward, back)
+    return [h.kind, [rows.tolist() for rows in near.groups(2, 1)], repr(kind)]
+
+
 @_steps("tracking.Hypotheses", kind=np.array([0, 2, 3], np.int8),
         source=np.array([[0, -1], [-1, -1], [1, -1]]),
         target=np.array([[0, -1], [1, -1], [-1, -1]]), n=2)  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trellis.tracking.objects import EVENTS, FramePair, Objects
+from trellis.tracking.objects import FramePair, Objects
 
 
 def objects(points, first_id=0):
@@ -19,7 +19,7 @@ def frame_pair(source, target, annotation=None):
 
 def listed(h):
     return [
-        (EVENTS[kind], tuple(i for i in a if i >= 0), tuple(j for j in b if j >= 0))
+        (h.kinds[kind].name, tuple(i for i in a if i >= 0), tuple(j for j in b if j >= 0))
         for kind, a, b in zip(h.kind, h.source.tolist(), h.target.tolist(), strict=True)
     ]
 

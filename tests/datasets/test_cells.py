@@ -26,6 +26,7 @@ labs = st.builds(
     over_segmentation=st.floats(0, 1),
     under_segmentation=st.floats(0, 1),
     false_detections=st.floats(0, 0.3),
+    fusion=st.just(0.0) | st.floats(0, 1),
 )
 
 
@@ -37,7 +38,7 @@ def check_assignment(pair):
         assert 0 <= j < len(pair.target)
         fates.setdefault(i, []).append((j, kind))
         pasts.setdefault(j, []).append((i, kind))
-    for ends, kinds_of_two in ((fates, {"division", "split"}), (pasts, {"merge"})):
+    for ends, kinds_of_two in ((fates, {"division", "split"}), (pasts, {"merge", "fusion"})):
         for found in ends.values():
             kinds = {kind for _, kind in found}
             assert len(kinds) == 1
@@ -70,7 +71,7 @@ def test_annotations_are_assignments(lab, seed, n):
 @given(lab=labs, seed=st.integers(0, 1000))
 @settings(max_examples=15)
 def test_no_cell_is_lost(lab, seed):
-    """Detections are linked if and only if a cell, or a mother and her daughter, is in both."""
+    """Detections are linked if and only if a cell, its mother or what it is made of is in both."""
     frames, _ = _movie(30, 6, lab, np.random.default_rng(seed))
     pairs = simulate_cells(30, 6, lab=lab, seed=seed)
     for pair, before, after in zip(pairs, frames[:-1], frames[1:], strict=True):
@@ -78,6 +79,7 @@ def test_no_cell_is_lost(lab, seed):
         for i, a in enumerate(before.members.tolist()):
             for j, b in enumerate(after.members.tolist()):
                 pasts = {after.mother_of.get(key, key) for key in b if key >= 0}
+                pasts |= {after.fused[key] for key in b if key in after.fused}
                 if pasts & set(a):
                     expected.add((i, j))
         assert {(i, j) for i, j, _ in pair.annotation.links} == expected
@@ -106,6 +108,38 @@ def test_perfect_eyes_and_immortal_cells():
     still = replace(lab, speed=0, drift=(0, 0), crowding=0.1, cycle=1000, regularity=1000)
     for pair in simulate_cells(50, 4, lab=still, seed=0):
         assert len(pair.annotation.links) == pytest.approx(len(pair.source), abs=2)
+
+
+def test_cells_fuse_for_good():
+    """Two that touch are one with the area of both, which goes on and divides no more."""
+    sharp = {"noise": 0, "position_noise": 0, "death": 0, "false_detections": 0}
+    perfect = {"over_segmentation": 0, "under_segmentation": 0}
+    lab = Lab(crowding=0.4, cycle=30, fusion=0.05, **sharp, **perfect)
+    frames, _ = _movie(200, 10, lab, np.random.default_rng(1))
+    pairs = simulate_cells(200, 10, lab=lab, seed=1)
+    n_fused = 0
+    for pair, before, after in zip(pairs, frames[:-1], frames[1:], strict=True):
+        fused = {}
+        for i, j, kind in pair.annotation.links:
+            if kind == "fusion":
+                fused.setdefault(j, []).append(i)
+        for j, (a, b) in fused.items():
+            one, two = pair.source.position[[a, b]]
+            areas = pair.source["area"][[a, b]]
+            assert np.hypot(*(one - two)) < 1.2 * np.sqrt(areas / np.pi).sum()  # they touch
+            # They do not grow that time, but one that rounds up looks smaller.
+            assert areas.sum() == pytest.approx(pair.target["area"][j], rel=0.11)
+            keys = {int(before.members[i, 0]) for i in (a, b)}
+            assert keys & set(after.members[j].tolist())
+        n_fused += len(fused)
+        later = {key for frame in frames[pair.frame + 2 :] for key in frame.mother_of.values()}
+        assert not later & after.fused.keys()  # they divide no more
+        assert not {*after.fused.values()} & {
+            k for f in frames[pair.frame + 1 :] for k in f.members[:, 0]
+        }
+    assert n_fused > 20
+    kinds = {kind for pair in pairs for *_, kind in pair.annotation.links}
+    assert kinds == {"move", "division", "fusion"}
 
 
 def gains(pairs, column, kind):
@@ -165,6 +199,7 @@ def test_bad_arguments(change, message):
     ("change", "message"),
     [
         ({"death": 1.5}, r"death of a Lab must be a number from 0 to 1, got 1.5"),
+        ({"fusion": -0.1}, r"fusion of a Lab must be a number from 0 to 1, got -0.1"),
         ({"cycle": 1}, r"cycle of a Lab must be a number of at least 3, got 1"),
         ({"speed": float("inf")}, r"speed of a Lab must be a number of at least 0, got inf"),
         ({"speed": "fast"}, r"speed of a Lab must be a number of at least 0, got 'fast'"),

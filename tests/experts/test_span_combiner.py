@@ -2,59 +2,16 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import check_grad
-from sklearn.linear_model import LogisticRegression
 
 from toy_data import SAID_SPANS, SPANS
 from trellis import load_model
 from trellis.corpus.schemes import get_scheme
 from trellis.evaluation import span_scores
 from trellis.experts import MajorityVote, SpanCombiner, SpanVote, as_outputs
-from trellis.experts.logistic import fit_logistic, penalised_loss
 from trellis.experts.span_candidates import SpanCandidates
 from trellis.experts.span_combiner import _names
 
 BIO = get_scheme("BIO")
-
-
-def problem(seed=0, n=60, k=5):
-    rng = np.random.default_rng(seed)
-    features = rng.normal(size=(n, k))
-    right = features @ rng.normal(size=k) + rng.normal(size=n) > 0.3
-    return rng, features, right
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_the_gradient_is_that_of_the_loss(seed):
-    rng, features, right = problem(seed)
-    given = (features, np.where(right, 1.0, -1.0), rng.normal(size=5), rng.uniform(0.1, 3, size=5))
-    for _ in range(3):
-        error = check_grad(
-            lambda w: penalised_loss(w, *given)[0],
-            lambda w: penalised_loss(w, *given)[1],
-            rng.normal(size=5),
-        )
-        assert error < 1e-4
-
-
-@pytest.mark.parametrize("l2", [0.1, 1.0, 20.0])
-def test_with_a_prior_at_zero_it_is_scikit_learns(l2):
-    _, features, right = problem()
-    ours = fit_logistic(features, right, np.zeros(5), np.full(5, l2))
-    theirs = LogisticRegression(C=1 / l2, fit_intercept=False, tol=1e-10, max_iter=1000)
-    assert np.allclose(ours, theirs.fit(features, right).coef_[0], atol=1e-5)
-
-
-def test_a_prior_elsewhere_is_an_offset():
-    _, features, right = problem()
-    mean = np.array([0.0, 2.0, 0.0, -1.0, 0.0])
-    ours = fit_logistic(features, right, mean, np.full(5, 3.0))
-    sign = np.where(right, 1.0, -1.0)
-    _, gradient = penalised_loss(ours, features, sign, mean, np.full(5, 3.0))
-    assert np.abs(gradient).max() < 1e-3
-    assert np.allclose(fit_logistic(features, right, mean, np.full(5, 1e9)), mean, atol=1e-6)
-    again = fit_logistic(features, right, mean, np.full(5, 3.0), start=np.ones(5))
-    assert np.allclose(ours, again, atol=1e-4)
 
 
 # ------------------------------------------------------------------------- the combiner

@@ -202,6 +202,46 @@ def test_gives_up_to_the_general_solver(monkeypatch: pytest.MonkeyPatch) -> None
     np.testing.assert_allclose(found, expected)
 
 
+@given(problems(), st.integers(0, 1), st.booleans())
+def test_what_a_search_leaves_open_is_settled(problem: Any, rounds: int, fix: bool) -> None:
+    """Whatever the search has at hand when it gives up, the components that are open decide."""
+    space, scores, tables = problem
+    fixed = np.full(len(space), -1, np.int8)
+    if fix and len(space):
+        fixed[:: max(1, len(space) // 2)] = 0
+    values = []
+    for s, table in enumerate(tables):
+        own = slice(space.offsets[s], space.offsets[s + 1])
+        compatible = (~table | (fixed[own] < 0)).all(1)
+        values.append((table[compatible] @ scores[own]).max(initial=-np.inf))
+    if min(values) == -np.inf:
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(assignment, "_BUDGET", 0)
+        patch.setattr(assignment, "_ROUNDS", (rounds,))
+        found = best_assignment(space, scores, fixed=fixed)
+        quick = best_assignment(space, scores, fixed=fixed, nodes=1)
+    np.testing.assert_allclose(found.values, values, atol=1e-9)
+    np.testing.assert_allclose(found.bounds, values, atol=1e-9)
+    assert_valid(space, found.chosen, tables)
+    assert_valid(space, quick.chosen, tables)
+    assert (quick.values <= np.array(values) + 1e-9).all()
+    assert (quick.bounds >= np.array(values) - 1e-9).all()
+
+
+def test_a_search_that_is_cut_off_has_an_honest_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random scores of a crowd leave large components open, with many fractions."""
+    space, scores = crowd(np.random.default_rng(1), 60)
+    best = best_assignment(space, scores, method="ilp").values[0]
+    monkeypatch.setattr(assignment, "_ROUNDS", (12,))
+    monkeypatch.setattr(assignment, "_BUDGET", 20)
+    cut_off = best_assignment(space, scores, nodes=1)
+    rows = space.covers[cut_off.chosen]
+    assert np.array_equal(np.sort(rows[rows >= 0]), np.arange(space.row_offsets[1]))
+    assert cut_off.values[0] <= best + 1e-9 <= cut_off.bounds[0] + 2e-9
+    assert best_assignment(space, scores).values[0] == pytest.approx(best)
+
+
 @pytest.mark.parametrize("scale", [1e-300, 1e-12, 1e-7, 1e7, 1e19, 1e20, 1e30, 1e300])
 def test_scores_of_any_size(scale: float) -> None:
     """HiGHS takes very large numbers for infinite, and the differences of small ones for none."""
@@ -221,10 +261,11 @@ def test_scores_of_any_size(scale: float) -> None:
 def test_a_solver_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     space = AssignmentSpace([[0, -1, -1]], [0, 1], [0, 1])
     failed = SimpleNamespace(status=4, message="out of luck", x=None)
-    monkeypatch.setattr(scipy.optimize, "milp", lambda *arguments, **options: failed)
-    message = "the solver could not solve the assignment problem: out of luck"
-    with pytest.raises(DataError, match=message):
-        best_assignment(space, [1.0], method="lp")
+    for solver, method in (("milp", "ilp"), ("linprog", "lp")):
+        monkeypatch.setattr(scipy.optimize, solver, lambda *arguments, **options: failed)
+        message = "the solver could not solve the assignment problem: out of luck"
+        with pytest.raises(DataError, match=message):
+            best_assignment(space, [1.0], method=method)
 
 
 def test_diverse_assignments_differ_in_more() -> None:

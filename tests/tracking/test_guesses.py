@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from trellis.datasets import Lab, simulate_cells
-from trellis.tracking import EVENTS, FramePair, Objects, PairAnnotation, TrackingModel
+from trellis.tracking import EVENTS, FramePair, Objects, PairAnnotation, TrackingModel, event_kinds
 from trellis.tracking.guesses import Guesses
 
 KINDS = EVENTS[:4]
@@ -66,6 +67,7 @@ class Stub:
 
     def __init__(self, *pairs):
         self.pairs = list(pairs)
+        self.hypothesis_space = SimpleNamespace(kinds=event_kinds.KINDS)
 
     def completed(self, w, samples):
         return [self.pairs[i] for i in samples]

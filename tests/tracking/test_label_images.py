@@ -228,3 +228,14 @@ def test_from_images_to_tracks(tmp_path, movie):
     assert len(list(tmp_path.glob("mask*.tif"))) == len(second.masks)
     labels = {(seen.frame, seen.id): seen.track for seen in result.objects}
     assert len(labels) == len(result.objects)
+
+
+def test_a_frame_without_objects_in_between():
+    """Tracks may go on over it, and overlap is known of consecutive frames only."""
+    drawn = render_cells(simulate_cells(25, 9, lab="b", seed=5))
+    masks = drawn.masks.copy()
+    masks[5] = 0
+    pairs = read_label_images(masks, drawn.images)
+    assert [pair.frame for pair in pairs] == [0, 1, 2, 3, 6, 7]
+    result = TrackingModel().fit(pairs).predict(pairs)
+    assert {seen.frame for seen in result.objects} == {0, 1, 2, 3, 4, 6, 7, 8}

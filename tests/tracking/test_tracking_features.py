@@ -370,15 +370,19 @@ def test_bad_functions(values, message):
 
 
 def test_bad_definitions():
-    with pytest.raises(DataError, match="feature 'f' is of the event 'fusion', not one of move"):
-        EventFeature("fusion", "f", len)
+    with pytest.raises(DataError, match="event must be a string, got 3"):
+        EventFeature(3, "f", len)
     with pytest.raises(DataError, match="feature 'f' of move: values is a int, not a function"):
         EventFeature("move", "f", 3)
-    with pytest.raises(DataError, match="events must be a sequence of move"):
+    with pytest.raises(DataError, match="events must be a list of move"):
         default_features([], ("move", "fusion"))
-    with pytest.raises(DataError, match="events must be a sequence of move"):
+    with pytest.raises(DataError, match="events must be a list of move"):
         default_features([], "move")
     pair = some_pair(0, [])
+    with pytest.raises(DataError, match="feature 'f' is of the event 'fusion', not one of move"):
+        event_features(
+            pair, make_hypotheses(pair, max_distance=1.0), [EventFeature("fusion", "f", len)]
+        )
     twice = default_features([], ("move",)) * 2
     with pytest.raises(DataError, match="two features of move with the name 'distance'"):
         event_features(pair, make_hypotheses(pair, max_distance=1.0), twice)

@@ -21,6 +21,7 @@ from trellis.tracking import (
     EventFeature,
     FlowTracker,
     FramePair,
+    Link,
     Objects,
     PairAnnotation,
     TrackingModel,
@@ -139,9 +140,14 @@ def test_frames_without_objects(model):
         FramePair("film", 0, TEST[0].source, empty), FramePair("film", 1, empty, empty),
         FramePair("film", 2, empty, TEST[0].source),
     ]  # fmt: skip
-    result = model.predict(pairs)
-    assert result.links == []
-    assert [e.kind for e in result.events].count("appear") == len(TEST[0].source)
+    n = len(TEST[0].source)
+    without = clone(model).set_params(max_gap=0).fit(TRAIN).predict(pairs)
+    assert without.links == []
+    assert [e.kind for e in without.events].count("appear") == n
+    missed = model.predict(pairs)
+    assert missed.links == [Link("film", 0, i, i, "move", 3) for i in TEST[0].source.ids.tolist()]
+    assert missed.events == []
+    assert len(missed.tracks) == n
 
 
 def test_same_seed_same_bits(model):

@@ -365,7 +365,7 @@ def to_json(annotation: Any) -> str:
     >>> to_json(["D", {"V", "N"}, None])
     '["D", {"set": ["N", "V"]}, null]'
     >>> from_json(to_json(PairAnnotation(((0, 1, "move"),), (), ())))
-    PairAnnotation(links=((0, 1, 'move'),), known_sources=(), known_targets=())
+    PairAnnotation(links=((0, 1, 'move'),), known_sources=(), known_targets=(), gaps=())
     """
     return json.dumps(_plain(annotation), ensure_ascii=False)
 

@@ -7,7 +7,7 @@ object belongs to those of the next frame in which one of its cells is, or a dau
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from trellis.datasets.cells import Cells, Lab
     from trellis.tracking.objects import Objects, PairAnnotation
 
-__all__ = ["DetectedFrame", "annotation_between", "detect", "long_axis", "semi_axes"]
+__all__ = ["DetectedFrame", "annotation_between", "detect", "long_axis", "semi_axes", "touching"]
 
 
 _STAYS_MERGED = 0.5  # probability that two cells seen as one are so in the next frame, too
@@ -32,6 +32,7 @@ class DetectedFrame:
     objects: Objects
     members: Int64s  # (n, 2)
     mother_of: dict[int, int]  # new-born cell -> mother
+    fused: dict[int, int] = field(default_factory=dict)  # cell -> other that became one with it
 
 
 def long_axis(angle: Float64s) -> Float64s:
@@ -140,29 +141,37 @@ def _joined(
     rng: np.random.Generator,
 ) -> Int64s:
     """Rows (k, 2) of cells that are seen as one: some of those that were, and new ones."""
-    from scipy.spatial import cKDTree
-
     row = {key: i for i, key in enumerate(seen.key.tolist()) if steady[i]}
     pairs = [
         (row[a], row[b])
         for a, b in sorted(wrong_before.items())
         if a < b and a in row and b in row and rng.random() < _STAYS_MERGED
     ]
-    rows = np.flatnonzero(free)
-    if lab.under_segmentation > 0 and len(rows) > 1:
-        radius = np.sqrt(seen.area[rows] / np.pi)
+    pairs += touching(seen, np.flatnonzero(free), lab.under_segmentation, rng)
+    return np.array(pairs, np.int64).reshape(-1, 2)
+
+
+def touching(
+    cells: Cells, rows: Int64s, share: float, rng: np.random.Generator
+) -> list[tuple[int, int]]:
+    """A share of the pairs among cells in these rows that touch, each cell in one at most."""
+    from scipy.spatial import cKDTree
+
+    pairs: list[tuple[int, int]] = []
+    if share > 0 and len(rows) > 1:
+        radius = np.sqrt(cells.area[rows] / np.pi)
         reach = 2 * _TOUCHING * float(radius.max())
-        near = cKDTree(seen.position[rows]).query_pairs(reach, output_type="ndarray")
+        near = cKDTree(cells.position[rows]).query_pairs(reach, output_type="ndarray")
         near = near[np.lexsort((near[:, 1], near[:, 0]))]
-        apart = seen.position[rows[near[:, 0]]] - seen.position[rows[near[:, 1]]]
+        apart = cells.position[rows[near[:, 0]]] - cells.position[rows[near[:, 1]]]
         limit = _TOUCHING * (radius[near[:, 0]] + radius[near[:, 1]])
         near = near[np.hypot(apart[:, 0], apart[:, 1]) < limit]
         taken: set[int] = set()
-        for a, b in near[rng.random(len(near)) < lab.under_segmentation].tolist():
+        for a, b in near[rng.random(len(near)) < share].tolist():
             if a not in taken and b not in taken:
                 taken |= {a, b}
                 pairs.append((int(rows[a]), int(rows[b])))
-    return np.array(pairs, np.int64).reshape(-1, 2)
+    return pairs
 
 
 def _looks(seen: Cells, lab: Lab) -> tuple[Float64s, Float64s, Float64s]:
@@ -204,7 +213,7 @@ def _measured(
 
 
 def annotation_between(before: DetectedFrame, after: DetectedFrame) -> PairAnnotation:
-    """Links of the detections whose cells are the same, or mother and daughter."""
+    """Links of the detections whose cells are the same or have become one, or are daughters."""
     from trellis.tracking.objects import PairAnnotation
 
     sources: dict[int, list[int]] = {}
@@ -216,14 +225,15 @@ def annotation_between(before: DetectedFrame, after: DetectedFrame) -> PairAnnot
     for j, keys in enumerate(after.members.tolist()):
         for key in keys:
             mother = after.mother_of.get(key)
-            for i in sources.get(key if mother is None else mother, ()):
+            pasts_of = [key if mother is None else mother, after.fused.get(key, -1)]
+            for i in (i for past in pasts_of for i in sources.get(past, ())):
                 links[i, j] = mother is not None
     fates = Counter(i for i, _ in links)
     pasts = Counter(j for _, j in links)
 
     def kind(i: int, j: int) -> str:
         if pasts[j] > 1:
-            return "merge"
+            return "fusion" if after.fused.keys() & set(after.members[j].tolist()) else "merge"
         if fates[i] > 1:
             return "division" if links[i, j] else "split"
         return "move"

@@ -8,15 +8,17 @@ A cell has a place, a velocity, an age and the age at which it will divide. From
 - its area doubles over a cycle of Gamma-distributed length. It rounds up and brightens two frames
   before the division, and is long and bright in the last one; its daughters, of about half its area
   each, then lie at the two ends of its long axis;
-- it dies, wherever it is, with a small probability.
+- it dies, wherever it is, with a small probability;
+- if ``fusion`` says so, two cells that touch become one for good, with the area of both, which
+  neither grows nor divides.
 
 The field of view is a window of a larger world (a torus), so cells enter and leave through the
 border. What is seen of them is imperfect: measurements are noisy, a cell may be detected as two
 parts for a frame, two cells that touch as one object for some frames, and some detections are no
 cell. A cell that was in a wrong detection is seen rightly in the next frame, and so is one that
-divides, before and after; hence every pair of frames is an assignment of moves, divisions, splits,
-merges, appearances and disappearances, and nothing else. A mother with only one daughter in the
-field of view "moves".
+divides or fuses, before and after; hence every pair of frames is an assignment of moves, divisions,
+splits, merges, appearances and disappearances (and fusions), and nothing else. A mother with only
+one daughter in the field of view "moves".
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from trellis.datasets._cell_detection import (
     detect,
     long_axis,
     semi_axes,
+    touching,
 )
 from trellis.domains import number, whole
 from trellis.errors import DataError
@@ -85,6 +88,9 @@ class Lab:
         Probability that two cells that touch are detected as one from this frame on.
     false_detections : float
         Expected number of detections that are no cell, for each cell.
+    fusion : float
+        Probability that two cells that touch become one before the next frame; links of the kind
+        "fusion" say so, an event of one's own (:class:`trellis.tracking.EventKind`).
 
     Examples
     --------
@@ -113,6 +119,7 @@ class Lab:
     over_segmentation: float = 0.003
     under_segmentation: float = 0.008
     false_detections: float = 0.01
+    fusion: float = 0.0
 
     def __post_init__(self) -> None:
         for name, domain in _DOMAINS.items():
@@ -142,6 +149,7 @@ _DOMAINS = {
     "over_segmentation": _SHARE,
     "under_segmentation": _SHARE,
     "false_detections": _SHARE,
+    "fusion": _SHARE,
 }
 
 
@@ -256,12 +264,33 @@ def _movie(
     cells = _first_cells(n_cells, side, margin, lab, rng)
     frames: list[DetectedFrame] = []
     wrong: dict[int, int] = {}
+    fused: dict[int, int] = {}
     for t in range(n_frames):
         if t:
+            if lab.fusion > 0:
+                cells, fused = _fused(cells, wrong, lab, rng)
             cells = _next_cells(cells, side, margin, lab, rng)
-        frame, wrong = detect(cells, wrong, side, lab, rng)
-        frames.append(frame)
+        # What has fused is seen rightly, as what was wrong before is.
+        frame, wrong = detect(cells, wrong | {key: key for key in fused}, side, lab, rng)
+        frames.append(replace(frame, fused=fused))
     return frames, side
+
+
+def _fused(
+    cells: Cells, wrong: dict[int, int], lab: Lab, rng: np.random.Generator
+) -> tuple[Cells, dict[int, int]]:
+    """Cells of which some that touch have become one, and which: key of the one to the other's."""
+    plain = np.array([key not in wrong for key in cells.key.tolist()], bool)
+    rows = np.flatnonzero(plain & ~cells.dividing & (cells.parent < 0))
+    i, j = np.array(touching(cells, rows, lab.fusion, rng), np.int64).reshape(-1, 2).T
+    area = cells.area[i] + cells.area[j]
+    share = (cells.area[i] / area)[:, None]
+    changed = replace(cells, **{f.name: getattr(cells, f.name).copy() for f in fields(cells)})
+    changed.position[i] = share * cells.position[i] + (1 - share) * cells.position[j]
+    changed.velocity[i] = share * cells.velocity[i] + (1 - share) * cells.velocity[j]
+    changed.birth_area[i], changed.cycle[i] = area, np.inf
+    left = np.setdiff1d(np.arange(len(cells.key)), j)
+    return changed.take(left), dict(zip(cells.key[i].tolist(), cells.key[j].tolist(), strict=True))
 
 
 def _first_cells(

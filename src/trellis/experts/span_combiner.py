@@ -35,7 +35,6 @@ from numpy.typing import NDArray
 from trellis.domains import number, one_of
 from trellis.errors import CorruptModelError
 from trellis.estimator import fitted, parameter
-from trellis.experts.logistic import fit_logistic
 from trellis.experts.span_candidates import (
     AWAKE,
     CLASH,
@@ -55,6 +54,7 @@ from trellis.experts.span_voting import (
 )
 from trellis.files.stored import header_value, take
 from trellis.kernels.intervals import best_rivals
+from trellis.solvers.logistic import fit_logistic
 
 __all__ = ["SpanCombiner"]
 

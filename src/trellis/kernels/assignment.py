@@ -29,7 +29,7 @@ second best, those with a slack below that sum plus a known lead of the best ove
 are added. So the effort grows with the number of doubtful places, not with their combinations.
 
 Where the prices are poor the search may be long; it then gives up, more price updates follow, and
-after the last a status of 0 tells the caller to use a general solver.
+after the last a status of 0 tells the caller to use a general solver on what is left open.
 """
 
 from __future__ import annotations
@@ -251,7 +251,7 @@ def _write(partner: Array, single: Array, closed: Array, fixed: Array, chosen: A
 @allocating
 def _solve(
     rows: Array, score: Array, fixed: Array, n_rows: int, two: bool, rounds: Array, budget: int,
-    chosen: Array, second: Array,
+    chosen: Array, second: Array, price: Array,
 ) -> tuple[int, int, float]:  # fmt: skip
     """Status of the best and of the second best of one sample, and an upper bound of the best."""
     n = len(rows)
@@ -290,7 +290,6 @@ def _solve(
                 share[h, k] = gain[h] / size[h]
     start, member = rows_to_hypotheses(rows, use, n_rows)
     tiny = 1e-11 * scale
-    price = np.zeros(n_rows)
     slack = np.full(n, np.inf)
     partner = np.empty(n_rows, np.int64)
     rival = np.empty(n_rows, np.int64)
@@ -337,6 +336,7 @@ def _solve(
 def solve_assignments(
     covers: Array, score: Array, fixed: Array, offsets: Array, row_offsets: Array, two: bool,
     rounds: Array, budget: int, chosen: Array, second: Array, status: Array, bound: Array,
+    price: Array,
 ) -> None:  # fmt: skip
     """Solve all samples.
 
@@ -363,6 +363,8 @@ def solve_assignments(
         Output: for both SOLVED, GAVE_UP or INFEASIBLE (there is none).
     bound : float64, shape (S,)
         Output: where the search gave up, no assignment has a higher score.
+    price : float64, shape (rows,)
+        Zeros; output: the prices :math:`u_j`.
     """
     for s in range(len(offsets) - 1):
         a, b = offsets[s], offsets[s + 1]
@@ -373,5 +375,5 @@ def solve_assignments(
                     rows[h, k] -= row_offsets[s]
         status[s, 0], status[s, 1], bound[s] = _solve(
             rows, score[a:b], fixed[a:b], row_offsets[s + 1] - row_offsets[s], two, rounds,
-            budget, chosen[a:b], second[a:b],
+            budget, chosen[a:b], second[a:b], price[row_offsets[s] : row_offsets[s + 1]],
         )  # fmt: skip

@@ -12,13 +12,13 @@ one past» is then exactly the constraint (Lou et al., Eqs. 1.1-1.3). An annotat
 
 Problems are solved by a primal-dual search of our own (:mod:`trellis.kernels.assignment`): it
 proves its solution best, and is some tens of times faster than general solvers on problems of this
-kind, of which learning solves hundreds of thousands. Where it gives up, and for what it does not
-do, HiGHS solves the linear relaxation first and the integer program if that is fractional.
+kind, of which learning solves hundreds of thousands. Where it gives up, HiGHS solves the few
+components that it left open (:mod:`trellis.structures.assignment_components`), and HiGHS does what
+the search does not do at all (:mod:`trellis.structures.assignment_program`).
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,8 +35,10 @@ from trellis.arrays import (
     held,
     known,
 )
-from trellis.domains import flag, instance, number, one_of, takes, whole
+from trellis.domains import flag, instance, nothing, number, one_of, takes, whole
 from trellis.errors import DataError, InfeasibleError
+from trellis.structures.assignment_components import settled
+from trellis.structures.assignment_program import AssignmentProgram
 
 __all__ = [
     "Assignment",
@@ -51,8 +53,8 @@ __all__ = [
 
 
 # Rounds of price updates before each attempt of the search, and how long an attempt may be: easy
-# problems are solved after the first, and those that are not after the last are left to HiGHS.
-_ROUNDS = (12, 36, 108, 324, 972)
+# problems are solved after the first, and what is open after the last is left to HiGHS.
+_ROUNDS = (12, 36, 108)
 _SOON = 2  # attempts on large problems where a bound will do
 _SMALL = 1_500  # hypotheses of a problem on which all attempts cost little
 _BUDGET = 5_000
@@ -164,7 +166,7 @@ class Assignment:
 _SPACE = instance(AssignmentSpace)
 
 
-@takes(space=_SPACE, method=one_of("auto", "lp", "ilp"), exact=flag)
+@takes(space=_SPACE, method=one_of("auto", "lp", "ilp"), exact=flag, nodes=nothing | whole(1))
 def best_assignment(
     space: AssignmentSpace,
     scores: Any,
@@ -172,6 +174,7 @@ def best_assignment(
     fixed: Any = None,
     method: str = "auto",
     exact: bool = True,
+    nodes: int | None = None,
 ) -> Assignment:
     """Find the best assignment of each sample; the worst is the best of the negated scores.
 
@@ -189,6 +192,9 @@ def best_assignment(
         Whether HiGHS solves what our search gives up, however long it may take (some minutes, for
         a few hundred objects with scores that make no sense). Otherwise the best that was found
         stands, with a bound.
+    nodes : int, optional
+        Most nodes that HiGHS may spend on each component of what our search left open; then the
+        best that was found stands, with a bound. None: until it is proven.
 
     Returns
     -------
@@ -209,17 +215,26 @@ def best_assignment(
     """
     s, f = _checked(space, scores, fixed)
     if method == "auto":
-        chosen, _, status, bounds = search(space, s, f, two=False, exact=exact)
+        chosen, _, status, bounds, price = search(space, s, f, two=False, exact=exact)
         states = status[:, 0]
     else:
         chosen, states = np.zeros(len(space), bool), np.zeros(space.n_samples, np.int8)
         bounds = np.full(space.n_samples, np.inf)
     any_chosen = space.sums(chosen) > 0
     for i in np.flatnonzero(states == 0):
-        if any_chosen[i] and not exact:
-            continue
         hypotheses = slice(space.offsets[i], space.offsets[i + 1])
-        answer = _Program(space, int(i), s[hypotheses], f[hypotheses]).solve(relax=method != "ilp")
+        if any_chosen[i]:
+            if exact:
+                rows = slice(space.row_offsets[i], space.row_offsets[i + 1])
+                covers = space.covers[hypotheses]
+                chosen[hypotheses], excess = settled(
+                    np.where(covers >= 0, covers - np.int32(rows.start), covers), s[hypotheses],
+                    f[hypotheses], price[rows], chosen[hypotheses], nodes,
+                )  # fmt: skip
+                bounds[i] = s[hypotheses][chosen[hypotheses]].sum() + excess
+                states[i] = excess == 0
+            continue
+        answer = _program(space, int(i), s, f).solve(relax=method != "ilp")
         states[i] = -1 if answer is None else 1
         chosen[hypotheses] = False if answer is None else answer
     refuse_infeasible(states < 0)
@@ -298,7 +313,7 @@ def ranked_assignments(
 ) -> list[Assignment]:
     """The k best, k at least 2, as far as there are any; the first two in any case."""
     s, f = _checked(space, scores, fixed)
-    first, second, status, bounds = search(space, s, f, two=True, exact=exact)
+    first, second, status, bounds, _ = search(space, s, f, two=True, exact=exact)
     kept = (status[:, 0] == 0) & (space.sums(first) > 0) & (not exact)
     status[kept, 0] = 1
     status[kept, 1] = -1
@@ -310,7 +325,7 @@ def ranked_assignments(
     ]
     for i in np.flatnonzero((status == 0).any(1) | ((k > 2) & (status[:, 1] == 1))):
         hypotheses = slice(space.offsets[i], space.offsets[i + 1])
-        program = _Program(space, int(i), s[hypotheses], f[hypotheses])
+        program = _program(space, int(i), s, f)
         known = 0 if (status[i] == 0).any() else 2
         for r in range(k):
             if r >= known:
@@ -359,9 +374,7 @@ def best_incompatible_assignment(space: AssignmentSpace, scores: Any, fixed: Any
     chosen, values = free.chosen, free.values
     for i in np.flatnonzero(against == 0):
         hypotheses = slice(space.offsets[i], space.offsets[i + 1])
-        program = _Program(
-            space, int(i), s[hypotheses], np.full(hypotheses.stop - hypotheses.start, -1, np.int8)
-        )
+        program = _program(space, int(i), s, None)
         program.contradict(f[hypotheses])
         answer = program.solve()
         chosen[hypotheses] = False if answer is None else answer
@@ -398,83 +411,32 @@ def _checked(space: AssignmentSpace, scores: Any, fixed: Any) -> tuple[Float64s,
 
 def search(
     space: AssignmentSpace, s: Float64s, f: NDArray[np.int8], two: bool, exact: bool = True
-) -> tuple[Bools, Bools, NDArray[np.int8], Float64s]:
-    """Best and second best, status of both (1 solved, 0 given up, -1 none), bounds if given up."""
+) -> tuple[Bools, Bools, NDArray[np.int8], Float64s, Float64s]:
+    """Best, second best, status of both (1 solved, 0 given up, -1 none), bounds if so, prices."""
     from trellis.kernels.assignment import solve_assignments
 
     chosen, second = np.zeros(len(space), bool), np.zeros(len(space), bool)
     status, bound = np.zeros((space.n_samples, 2), np.int8), np.zeros(space.n_samples)
     rounds = np.array(_ROUNDS if exact else _ROUNDS[:_SOON])
     covers, offsets, rows = map(for_kernels, (space.covers, space.offsets, space.row_offsets))
+    price = np.zeros(space.row_offsets[-1])
     solve_assignments(
-        covers, s, f, offsets, rows, two, rounds, _BUDGET, chosen, second, status, bound
+        covers, s, f, offsets, rows, two, rounds, _BUDGET, chosen, second, status, bound, price
     )
     hard = np.flatnonzero((status[:, 0] == 0) & (np.diff(space.offsets) <= _SMALL))
     if len(hard) and not exact:
         part, index = space.part(hard)
         again = search(part, s[index], f[index], two)
-        chosen[index], second[index], status[hard], bound[hard] = again
-    return chosen, second, status, bound
+        chosen[index], second[index], status[hard], bound[hard], _ = again
+    return chosen, second, status, bound, price
 
 
-def _in_reach(scores: Float64s) -> Float64s:
-    """The scores times a power of two: HiGHS takes 1e20 for infinite and 1e-7 for nothing."""
-    size = float(np.abs(scores).max(initial=0.0))
-    if size == 0 or 1 <= size <= 1 << 20:
-        return scores
-    scaled: Float64s = np.ldexp(scores, 10 - math.frexp(size)[1])
-    return scaled
-
-
-class _Program:
-    """The integer program of one sample, for HiGHS."""
-
-    def __init__(self, space: AssignmentSpace, i: int, s: Float64s, f: NDArray[np.int8]) -> None:
-        import scipy.sparse
-
-        covers = space.covers[space.offsets[i] : space.offsets[i + 1]] - space.row_offsets[i]
-        h, k = np.nonzero(space.covers[space.offsets[i] : space.offsets[i + 1]] >= 0)
-        shape = (int(space.row_offsets[i + 1] - space.row_offsets[i]), len(s))
-        self.rows = scipy.sparse.csr_array((np.ones(len(h)), (covers[h, k], h)), shape)
-        allowed = np.isfinite(s)
-        self.score = _in_reach(np.where(allowed, s, 0.0))
-        self.lower = (f == 1).astype(np.float64)
-        self.upper = ((f != 0) & allowed).astype(np.float64)
-        self.cuts: list[tuple[Float64s, float]] = []  # coefficients, least sum
-
-    def exclude(self, y: Bools) -> None:
-        """Every assignment covers each row once, so none has all of another's and more."""
-        self.cuts.append((-y.astype(np.float64), 1.0 - float(y.sum())))
-
-    def contradict(self, f: NDArray[np.int8]) -> None:
-        sign = np.where(f == 1, -1.0, np.where(f == 0, 1.0, 0.0))
-        self.cuts.append((sign, 1.0 - float((f == 1).sum())))
-
-    def solve(self, relax: bool = True) -> Bools | None:
-        """Return the best assignment; None if there is none."""
-        x = self._highs(integers=False) if relax else None
-        if relax and x is None:
-            return None
-        if x is None or np.abs(x - np.round(x)).max(initial=0.0) > 1e-6:
-            x = self._highs(integers=True)
-        return None if x is None else x > 0.5
-
-    def _highs(self, integers: bool) -> Float64s | None:
-        import scipy.optimize as opt
-
-        n = len(self.score)
-        if n == 0:
-            return np.zeros(0) if self.rows.shape[0] == 0 and not self.cuts else None
-        constraints = [opt.LinearConstraint(self.rows, 1.0, 1.0)] if self.rows.shape[0] else []
-        constraints += [opt.LinearConstraint(a[None], least, np.inf) for a, least in self.cuts]
-        solved = opt.milp(
-            -self.score,
-            constraints=constraints,
-            bounds=opt.Bounds(self.lower, self.upper),
-            integrality=np.full(n, int(integers)),
-            options={"mip_rel_gap": 0.0},
-        )
-        if solved.status not in (0, 2):
-            raise DataError(f"the solver could not solve the assignment problem: {solved.message}")
-        x: Float64s | None = solved.x
-        return x
+def _program(
+    space: AssignmentSpace, i: int, s: Float64s, f: NDArray[np.int8] | None
+) -> AssignmentProgram:
+    """The integer program of a sample."""
+    own, first = slice(space.offsets[i], space.offsets[i + 1]), space.row_offsets[i]
+    covers = space.covers[own].astype(np.int64)
+    local = np.where(covers >= 0, covers - first, -1)
+    n_rows = int(space.row_offsets[i + 1] - first)
+    return AssignmentProgram(local, n_rows, s[own], None if f is None else f[own])

@@ -9,6 +9,7 @@ from trellis.tracking.baselines import (
 )
 from trellis.tracking.ctc import read_ctc, write_ctc
 from trellis.tracking.default_features import default_features
+from trellis.tracking.event_kinds import EventKind, Neighbours
 from trellis.tracking.features import EventFeature, Frame, Relations
 from trellis.tracking.hypotheses import Hypotheses, make_hypotheses
 from trellis.tracking.label_images import read_label_images
@@ -31,6 +32,7 @@ __all__ = [
     "EVENTS",
     "EventFeature",
     "EventKey",
+    "EventKind",
     "FlowTracker",
     "Frame",
     "FramePair",
@@ -41,6 +43,7 @@ __all__ = [
     "LinkScores",
     "LocalClassifiers",
     "NearestNeighbour",
+    "Neighbours",
     "Objects",
     "PairAnnotation",
     "Relations",

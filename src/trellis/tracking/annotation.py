@@ -17,22 +17,14 @@ import numpy as np
 
 from trellis.arrays import Bools, Int8s, Int64s
 from trellis.errors import DataError, InfeasibleError
+from trellis.tracking.event_kinds import KINDS, EventKind
 from trellis.tracking.hypothesis_set import (
     Hypotheses,
     hypothesis_keys,
     in_canonical_order,
     place_of,
 )
-from trellis.tracking.objects import (
-    EVENTS,
-    LINKING,
-    ONE_TO_TWO,
-    TWO_TO_ONE,
-    FramePair,
-    Link,
-    Objects,
-    PairAnnotation,
-)
+from trellis.tracking.objects import EVENTS, FramePair, Link, Objects, PairAnnotation
 
 __all__ = ["annotated_hypotheses", "annotation_of", "events_of", "fixed_variables", "links_of"]
 
@@ -40,7 +32,9 @@ __all__ = ["annotated_hypotheses", "annotation_of", "events_of", "fixed_variable
 APPEAR, DISAPPEAR = EVENTS.index("appear"), EVENTS.index("disappear")
 
 
-def annotated_hypotheses(pair: FramePair, annotation: PairAnnotation) -> Hypotheses:
+def annotated_hypotheses(
+    pair: FramePair, annotation: PairAnnotation, kinds: Sequence[EventKind] = KINDS
+) -> Hypotheses:
     """List the hypotheses that an annotation says are true.
 
     Parameters
@@ -49,24 +43,28 @@ def annotated_hypotheses(pair: FramePair, annotation: PairAnnotation) -> Hypothe
         The objects; its own annotation is not looked at.
     annotation : PairAnnotation
         Links between them, and objects whose fate or past is known.
+    kinds : sequence of EventKind
+        Kinds of events: those of EVENTS, then those of one's own.
 
     Returns
     -------
     Hypotheses
-        In canonical order. A known object that no link names has appeared or disappeared.
+        In canonical order. A known object that no link names has appeared or disappeared, and so
+        has the source of a gap: within the pair it is not seen again.
 
     Raises
     ------
     DataError
         If an id is not in its frame or there more than once, a kind of link is not known, an object
-        has two fates or two pasts, or a division, split or merge is not one of two objects.
+        has two fates or two pasts, a division, split or merge is not one of two objects, or a gap
+        leads to the next frame or an earlier one.
 
     Examples
     --------
     >>> cells = Objects(np.array([4, 5]), np.zeros((2, 2)))
     >>> pair = FramePair("film", 0, cells, cells)
     >>> h = annotated_hypotheses(pair, PairAnnotation(((4, 5, "move"),), known_targets=()))
-    >>> [EVENTS[kind] for kind in h.kind], h.source.tolist(), h.target.tolist()
+    >>> [h.kinds[kind].name for kind in h.kind], h.source.tolist(), h.target.tolist()
     (['move', 'disappear'], [[0, -1], [1, -1]], [[1, -1], [-1, -1]])
     """
     where = place_of(pair)
@@ -74,11 +72,14 @@ def annotated_hypotheses(pair: FramePair, annotation: PairAnnotation) -> Hypothe
     target_row = _row_of_id(pair.target, f"{where}: target")
     fates: dict[int, list[tuple[int, str]]] = defaultdict(list)
     pasts: dict[int, list[tuple[int, str]]] = defaultdict(list)
+    number = {k.name: i for i, k in enumerate(kinds) if k.n_sources and k.n_targets}
+    forks = {k.name for k in kinds if k.n_targets == 2}
+    joins = {k.name for k in kinds if k.n_sources == 2}
     for source, target, kind in annotation.links:
-        if kind not in LINKING:
+        if kind not in number:
             raise DataError(
                 f"{where}: the link from {source} to {target} is of kind {kind!r}, "
-                f"not {', '.join(LINKING)}"
+                f"not {', '.join(number)}; a kind of your own must be given as an object in events"
             )
         _check_known(source, source_row, f"{where}: the link ({source}, {target}, {kind!r})")
         _check_known(
@@ -89,9 +90,9 @@ def annotated_hypotheses(pair: FramePair, annotation: PairAnnotation) -> Hypothe
 
     events = []
     for source, links in fates.items():
-        kinds = {kind for _, kind in links}
+        said = {kind for _, kind in links}
         targets = sorted(target_row[target] for target, _ in links)
-        two = len(kinds) == 1 and links[0][1] in ONE_TO_TWO
+        two = len(said) == 1 and links[0][1] in forks
         if two and (len(targets) != 2 or targets[0] == targets[1]):
             raise DataError(
                 f"{where}: the {links[0][1]} of source {source} has the targets "
@@ -100,12 +101,12 @@ def annotated_hypotheses(pair: FramePair, annotation: PairAnnotation) -> Hypothe
             )
         if not two and len(links) > 1:
             raise DataError(f"{where}: source {source} has two fates: {_listed('to', links)}")
-        if links[0][1] not in TWO_TO_ONE:
+        if links[0][1] not in joins:
             second = targets[1] if two else -1
-            events.append((EVENTS.index(links[0][1]), source_row[source], -1, targets[0], second))
+            events.append((number[links[0][1]], source_row[source], -1, targets[0], second))
     for target, links in pasts.items():
         kind = links[0][1]
-        merged = kind in TWO_TO_ONE and all(other == kind for _, other in links)
+        merged = kind in joins and all(other == kind for _, other in links)
         sources = sorted(source_row[source] for source, _ in links)
         if merged and len(sources) != 2:
             raise DataError(
@@ -116,10 +117,21 @@ def annotated_hypotheses(pair: FramePair, annotation: PairAnnotation) -> Hypothe
         if not merged and len(links) > 1:
             raise DataError(f"{where}: target {target} has two pasts: {_listed('from', links)}")
         if merged:
-            events.append((EVENTS.index(kind), sources[0], sources[1], target_row[target], -1))
+            events.append((number[kind], sources[0], sources[1], target_row[target], -1))
 
+    for source, target, frame in annotation.gaps:
+        gap = f"{where}: the gap from {source} to {target} of frame {frame}"
+        _check_known(source, source_row, gap)
+        if frame <= pair.frame + 1:
+            raise DataError(f"{gap} is none; call it a link, or name a frame after the next")
+        if source in fates:
+            raise DataError(f"{gap} is a second fate of source {source}; remove its links or it")
     known_sources, known_targets = annotation.known_sources, annotation.known_targets
-    for source in source_row if known_sources is None else known_sources:
+    missed = [source for source, _, _ in annotation.gaps]
+    if len(set(missed)) < len(missed):
+        twice = next(source for source in missed if missed.count(source) > 1)
+        raise DataError(f"{where}: source {twice} has two gaps; remove one of them")
+    for source in source_row if known_sources is None else dict.fromkeys((*known_sources, *missed)):
         _check_known(source, source_row, f"{where}: known_sources")
         if source not in fates:
             events.append((DISAPPEAR, source_row[source], -1, -1, -1))
@@ -129,7 +141,7 @@ def annotated_hypotheses(pair: FramePair, annotation: PairAnnotation) -> Hypothe
             events.append((APPEAR, -1, -1, target_row[target], -1))
 
     table = np.array(events, dtype=np.int64).reshape(-1, 5)
-    known = Hypotheses(table[:, 0].astype(np.int8), table[:, 1:3], table[:, 3:])
+    known = Hypotheses(table[:, 0].astype(np.int8), table[:, 1:3], table[:, 3:], tuple(kinds))
     return in_canonical_order([known], len(pair.source), len(pair.target))
 
 
@@ -174,7 +186,7 @@ def fixed_variables(
         return fixed
     n, m = len(pair.source), len(pair.target)
     _check_rows(pair, hypotheses)
-    known = annotated_hypotheses(pair, annotation)
+    known = annotated_hypotheses(pair, annotation, hypotheses.kinds)
     keys, wanted = hypothesis_keys(hypotheses, n, m), hypothesis_keys(known, n, m)
     order = np.argsort(keys, kind="stable")
     at = np.searchsorted(keys, wanted, sorter=order)
@@ -271,7 +283,7 @@ def links_of(pair: FramePair, hypotheses: Hypotheses, chosen: Bools) -> list[Lin
     kind = np.repeat(h.kind, 4)
     real = (source >= 0) & (target >= 0)
     return [
-        Link(pair.sequence, pair.frame, a, b, EVENTS[e])
+        Link(pair.sequence, pair.frame, a, b, hypotheses.kinds[e].name)
         for a, b, e in zip(
             pair.source.ids[source[real]].tolist(),
             pair.target.ids[target[real]].tolist(),
@@ -295,8 +307,8 @@ def events_of(pair: FramePair, hypotheses: Hypotheses, chosen: Bools) -> tuple[I
     (array([4]), array([4]))
     """
     chosen = _checked_choice(pair, hypotheses, chosen)
-    appear = hypotheses.target[chosen & (hypotheses.kind == APPEAR), 0]
-    disappear = hypotheses.source[chosen & (hypotheses.kind == DISAPPEAR), 0]
+    appear = hypotheses.target[chosen & hypotheses.of("appear"), 0]
+    disappear = hypotheses.source[chosen & hypotheses.of("disappear"), 0]
     return pair.target.ids[appear], pair.source.ids[disappear]
 
 
@@ -316,7 +328,7 @@ def _described(pair: FramePair, one: Hypotheses) -> str:
     """Name a single hypothesis by the ids of its objects."""
     sources = [str(pair.source.ids[i]) for i in one.source[0] if i >= 0]
     targets = [str(pair.target.ids[j]) for j in one.target[0] if j >= 0]
-    text = str(EVENTS[one.kind[0]])
+    text: str = one.kinds[one.kind[0]].name
     if sources:
         text += f" of source {' and '.join(sources)}"
     if targets:

@@ -10,7 +10,8 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
-from trellis.tracking.objects import EVENTS, FramePair
+from trellis.tracking.event_kinds import KINDS
+from trellis.tracking.objects import FramePair
 
 __all__ = [
     "annotated_kinds",
@@ -38,7 +39,7 @@ def is_complete(pair: FramePair) -> bool:
 def n_annotated_events(pairs: Sequence[FramePair]) -> int:
     """Number of links and, of pairs that are annotated in full, of objects without."""
     return sum(
-        len({source for source, _, _ in pair.annotation.links})
+        len({source for source, _, _ in (*pair.annotation.links, *pair.annotation.gaps)})
         if not pair.annotation.complete
         else len(pair.source)
         for pair in pairs
@@ -48,7 +49,8 @@ def n_annotated_events(pairs: Sequence[FramePair]) -> int:
 
 def annotated_kinds(pairs: Sequence[FramePair]) -> tuple[str, ...]:
     """Kinds of events that a model of the pairs has."""
-    return tuple(e for e in EVENTS if e not in {"split", "merge"} - _kinds(pairs))
+    annotated = _kinds(pairs)
+    return tuple(kind.name for kind in KINDS if kind.usual or kind.name in annotated)
 
 
 def usual_knots(pairs: Sequence[FramePair]) -> int:

@@ -33,17 +33,18 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from trellis.arrays import Bools, Float64s, Int64s
+from trellis.arrays import Bools, Float64s, Int64s, as_array
 from trellis.domains import number, one_of, whole
 from trellis.errors import DataError
 from trellis.estimator import Estimator, changed, fitted, parameter, renamed
 from trellis.files.storable import Storable
 from trellis.files.stored import header_value
 from trellis.tracking.annotation import annotated_hypotheses, annotation_of
-from trellis.tracking.features import border_distance
+from trellis.tracking.event_kinds import KINDS, Division, EventKind
+from trellis.tracking.features import area_of, relative_difference, roles
 from trellis.tracking.gates import usual_reach
 from trellis.tracking.hypotheses import Hypotheses, check_positions, make_hypotheses
-from trellis.tracking.objects import EVENTS, FramePair, Objects, PairAnnotation
+from trellis.tracking.objects import EVENTS, FramePair, PairAnnotation
 from trellis.tracking.result import TrackingResult, annotated_events, assemble_tracks
 
 _ENOUGH = 100  # moves whose lengths say by themselves how far objects go
@@ -69,6 +70,7 @@ def moved_distances(pairs: Sequence[FramePair]) -> Float64s:
 
     Examples
     --------
+    >>> from trellis.tracking import Objects
     >>> here, there = (Objects(np.array([0]), np.array([[x, 0.0]])) for x in (1.0, 4.0))
     >>> note = PairAnnotation(((0, 0, "move"),))
     >>> moved_distances([FramePair("", 0, here, there, note)]).tolist()
@@ -78,19 +80,25 @@ def moved_distances(pairs: Sequence[FramePair]) -> Float64s:
     for pair in pairs:
         if pair.annotation is None:
             continue
-        known = annotated_hypotheses(pair, pair.annotation)
-        moves = known.kind == EVENTS.index("move")
+        # Of kinds of one's own nobody need tell here.
+        links = tuple(link for link in pair.annotation.links if link[2] in EVENTS)
+        known = annotated_hypotheses(pair, replace(pair.annotation, links=links))
+        moves = known.of("move")
         i, j = known.source[moves, 0], known.target[moves, 0]
         lengths.append(np.linalg.norm(pair.target.position[j] - pair.source.position[i], axis=1))
     return np.concatenate(lengths)
 
 
-def predicted(pairs: Sequence[FramePair], annotations: Sequence[PairAnnotation]) -> TrackingResult:
+def predicted(
+    pairs: Sequence[FramePair],
+    annotations: Sequence[PairAnnotation],
+    kinds: Sequence[EventKind] = KINDS,
+) -> TrackingResult:
     """Tracks of complete annotations, one for each pair."""
     links, events = annotated_events(
         replace(pair, annotation=note) for pair, note in zip(pairs, annotations, strict=True)
     )
-    return assemble_tracks(pairs, links, events)
+    return assemble_tracks(pairs, links, events, kinds=kinds)
 
 
 def cheapest(
@@ -109,7 +117,7 @@ def cheapest(
     chosen = best_assignment(space, np.concatenate([np.empty(0), *scores])).chosen
     parts = np.split(chosen, offsets[1:-1]) if len(pairs) else []
     notes = [annotation_of(*one) for one in zip(pairs, hypotheses, parts, strict=True)]
-    return predicted(pairs, notes)
+    return predicted(pairs, notes, hypotheses[0].kinds if hypotheses else KINDS)
 
 
 class GatedTracker(Estimator, Storable, ABC):
@@ -239,9 +247,9 @@ class GraphMatching(LinkingTracker):
         distance = _distances(source, target)
         i, j = _matched(distance, gate)
         expected = source + self._shift(source, i, target[j] - source[i])
-        areas = _column(pair.source, "area"), _column(pair.target, "area")
+        areas = area_of(pair.source), area_of(pair.target)
         price = _distances(expected, target) / gate
-        price += _difference(areas[0][:, None], areas[1][None, :]) / 2
+        price += relative_difference(areas[0][:, None], areas[1][None, :]) / 2
         # A daughter is farther from its mother, and smaller, than one and the same cell would be.
         price[distance > 2 * gate] = np.inf
         i, j = _matched(price, 2.0)
@@ -263,7 +271,7 @@ class GraphMatching(LinkingTracker):
         self, pair: FramePair, gate: float, i: Int64s, j: Int64s, moved: Bools
     ) -> PairAnnotation:
         source, target = pair.source.position, pair.target.position
-        areas = _column(pair.source, "area"), _column(pair.target, "area")
+        areas = area_of(pair.source), area_of(pair.target)
         rest = np.setdiff1d(np.arange(len(target)), j)
         middle = (target[j][:, None] + target[rest][None]) / 2 - source[i][:, None]
         off = np.linalg.norm(middle, axis=2) / gate
@@ -333,28 +341,16 @@ class FlowTracker(LinkingTracker):
         return cheapest(pairs, hypotheses, scores)
 
     def scores(self, pair: FramePair, hypotheses: Hypotheses) -> Float64s:
-        """Prices of hypotheses with a minus sign; that of a split or merge is huge."""
-        gate = self.gate
+        """Prices of hypotheses with a minus sign; that of a kind without a price is huge."""
         prices = np.full(len(hypotheses), _NEVER)
-        areas = _column(pair.source, "area"), _column(pair.target, "area")
-        source, target = pair.source.position, pair.target.position
-        is_move, is_division, appears, disappears = (
-            hypotheses.kind == EVENTS.index(event)
-            for event in ("move", "division", "appear", "disappear")
-        )
-        i, j = hypotheses.source[is_move, 0], hypotheses.target[is_move, 0]
-        away = np.linalg.norm(target[j] - source[i], axis=1) / gate
-        prices[is_move] = away + _difference(areas[0][i], areas[1][j]) / 2
-        i, (j, k) = hypotheses.source[is_division, 0], hypotheses.target[is_division].T
-        off = np.linalg.norm((target[j] + target[k]) / 2 - source[i], axis=1) / gate
-        sizes = _difference(areas[0][i], areas[1][j] + areas[1][k])
-        prices[is_division] = self.division + off + sizes + _difference(areas[1][j], areas[1][k])
-        for chosen, rows, at in (
-            (appears, hypotheses.target, target),
-            (disappears, hypotheses.source, source),
-        ):
-            border = border_distance(at[rows[chosen, 0]], pair.extent)
-            prices[chosen] = np.minimum(1.0, 0.25 + border / (2 * gate))
+        for kind in hypotheses.kinds:
+            priced = Division(self.division) if isinstance(kind, Division) else kind
+            here = hypotheses.of(kind.name)
+            if priced.price is not None and here.any():
+                objects, frame = roles(pair, hypotheses.take(here), kind)
+                price = priced.price(*objects, frame=frame, gate=self.gate)
+                what = f"prices of {kind.name}"
+                prices[here] = as_array(price, np.float64, what, (int(here.sum()),), finite=True)
         return -prices
 
 
@@ -380,14 +376,3 @@ def _matched(price: Float64s, limit: float) -> tuple[Int64s, Int64s]:
 def _moves(pair: FramePair, i: Int64s, j: Int64s) -> PairAnnotation:
     ids = zip(pair.source.ids[i].tolist(), pair.target.ids[j].tolist(), strict=True)
     return PairAnnotation(tuple((a, b, "move") for a, b in ids))
-
-
-def _column(objects: Objects, name: str) -> Float64s:
-    return objects[name] if name in objects else np.full(len(objects), np.nan)
-
-
-def _difference(a: Float64s, b: Float64s) -> Float64s:
-    """Relative difference |a - b| / max(a, b) of sizes; 0 where one is missing or both are 0."""
-    larger = np.maximum(np.abs(a), np.abs(b))
-    difference = np.abs(a - b) / np.where(larger > 0, larger, 1.0)
-    return np.where(np.isfinite(difference), difference, 0.0)

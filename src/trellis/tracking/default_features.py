@@ -31,18 +31,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trellis.arrays import Float64s
-from trellis.domains import one_of, sequence_of, strings
+from trellis.domains import strings
+from trellis.errors import DataError
 from trellis.tracking.features import EventFeature, Frame, average_of
-from trellis.tracking.objects import EVENTS, TWO_TO_ONE, Event, Objects
+from trellis.tracking.objects import EVENTS, Objects
 from trellis.tracking.pixel_features import describes_pixels, pixel_features
 
-__all__ = ["default_features"]
+if TYPE_CHECKING:
+    from trellis.tracking.event_kinds import EventKind
+
+__all__ = ["default_features", "of_divisions", "of_ends", "of_moves", "of_parts"]
 
 
 _AROUND = 12  # sources whose steps make the flow
@@ -186,7 +190,9 @@ def _off_the_flow(source: Objects, target: Objects) -> Float64s:
 
 
 def default_features(
-    columns: Iterable[str], events: Sequence[str], relations: Sequence[str] = ()
+    columns: Iterable[str],
+    events: Sequence[str | EventKind],
+    relations: Sequence[str] = (),
 ) -> list[EventFeature]:
     """Features that make use of the columns at hand.
 
@@ -200,7 +206,7 @@ def default_features(
     ----------
     columns : iterable of str
         Names of the columns of the objects.
-    events : sequence of str
+    events : sequence of str or EventKind
         Events that the model has.
     relations : sequence of str
         Names of the relations of the frame pairs; those that are not known make no features.
@@ -208,7 +214,7 @@ def default_features(
     Returns
     -------
     list of EventFeature
-        In the order of EVENTS; each event has at least one.
+        In the order of EVENTS, each of which has at least one; then those of kinds of your own.
 
     Examples
     --------
@@ -234,45 +240,58 @@ def default_features(
     names: list[str] = list(columns) if isinstance(columns, Iterator | Set) else columns  # type: ignore[assignment]  # checked below
     strings.check("columns", names)
     names = list(dict.fromkeys(names))
-    sequence_of(one_of(*EVENTS), f"a sequence of {', '.join(EVENTS)}").check("events", events)
     strings.check("relations", relations)
-    makers: dict[Event, Callable[[], list[EventFeature]]] = {
-        "move": lambda: _of_moves(names),
-        "division": lambda: _of_divisions(names),
-        "appear": lambda: _of_ends("appear", names),
-        "disappear": lambda: _of_ends("disappear", names),
-        "split": lambda: _of_parts("split", names, _quantities(names)),
-        "merge": lambda: _of_parts("merge", names, _quantities(names)),
-    }
+    # Kinds of events are made of the functions below; late, since they import this module.
+    from trellis.tracking.event_kinds import KINDS, SOME_EVENTS, all_kinds, event_names
+
+    SOME_EVENTS.check("events", events)
+    wanted = event_names(events)
     return [
         _DefaultFeature(
-            f.event, f.name, f.values, f.needs_frame, f.relations, tuple(names), tuple(relations)
+            f.event, f.name, f.values, f.needs_frame, f.relations, tuple(names),
+            kind.name if kind in KINDS else kind, tuple(relations),
         )
-        for event in EVENTS
-        if event in events
-        for f in (*makers[event](), *pixel_features(event, names, relations))
-    ]
+        for kind in all_kinds(events)
+        if kind.name in wanted
+        for f in (
+            *_checked(kind, kind.features(names)),
+            *(pixel_features(kind.name, names, relations) if kind.name in EVENTS else ()),
+        )
+    ]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class _DefaultFeature(EventFeature):
-    """A feature that is pickled by its name, since its function cannot be."""
+    """A feature that is pickled by its name and kind, since its function cannot be."""
 
     columns: tuple[str, ...] = ()
+    kind: str | EventKind = ""
     known_relations: tuple[str, ...] = ()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _named, (self.event, self.name, self.columns, self.known_relations)
+        return _named, (self.kind, self.name, self.columns, self.known_relations)
 
 
 def _named(
-    event: Event, name: str, columns: Sequence[str], relations: Sequence[str] = ()
+    kind: str | EventKind, name: str, columns: Sequence[str], relations: Sequence[str] = ()
 ) -> EventFeature:
-    return next(f for f in default_features(columns, (event,), relations) if f.name == name)
+    return next(f for f in default_features(columns, (kind,), relations) if f.name == name)
 
 
-def _of_moves(columns: Sequence[str]) -> list[EventFeature]:
-    feature = partial(EventFeature, "move")
+def _checked(kind: EventKind, features: Sequence[EventFeature]) -> Sequence[EventFeature]:
+    """Features that a kind gives, refused if they are not its own."""
+    for feature in features:
+        if not isinstance(feature, EventFeature) or feature.event != kind.name:
+            raise DataError(
+                f"{type(kind).__name__}.features gives {feature!r:.80}, which is no EventFeature "
+                f"of {kind.name!r}"
+            )
+    return features
+
+
+def of_moves(event: str, columns: Sequence[str]) -> list[EventFeature]:
+    """Features of one object and the same in the next frame."""
+    feature = partial(EventFeature, event)
 
     def change(q: _Quantity) -> EventFeature:
         return feature(f"{q.name} change", lambda a, b: _normalised_difference(q.of(a), q.of(b)))
@@ -292,15 +311,20 @@ def _of_moves(columns: Sequence[str]) -> list[EventFeature]:
     return features
 
 
-def _of_parts(
-    event: Event, columns: Sequence[str], quantities: Sequence[_Quantity]
+def of_parts(
+    event: str,
+    columns: Sequence[str],
+    quantities: Sequence[_Quantity] | None = None,
+    *,
+    joined: bool = False,
 ) -> list[EventFeature]:
-    """Features of one object against two, which any of division, split and merge has."""
+    """Features of one object against two, or of two ``joined`` in one."""
+    quantities = _quantities(columns) if quantities is None else quantities
 
     def feature(
         name: str, measure: Callable[[Objects, Objects, Objects], Float64s]
     ) -> EventFeature:
-        if event in TWO_TO_ONE:
+        if joined:
             return EventFeature(event, name, lambda a, b, one: measure(one, a, b))
         return EventFeature(event, name, measure)
 
@@ -321,9 +345,10 @@ def _of_parts(
     ]
 
 
-def _of_divisions(columns: Sequence[str]) -> list[EventFeature]:
+def of_divisions(columns: Sequence[str]) -> list[EventFeature]:
+    """Features of a mother and her daughters."""
     quantities = [q for q in _quantities(columns) if q.in_divisions]
-    features = _of_parts("division", columns, quantities)
+    features = of_parts("division", columns, quantities)
     feature = partial(EventFeature, "division")
 
     def angle(parent: Objects, first: Objects, second: Objects) -> Float64s:
@@ -372,7 +397,7 @@ def _of_divisions(columns: Sequence[str]) -> list[EventFeature]:
     return features
 
 
-def _of_ends(event: Event, columns: Sequence[str]) -> list[EventFeature]:
+def of_ends(event: str, columns: Sequence[str]) -> list[EventFeature]:
     """Features of appearance and disappearance."""
 
     def unlike(q: _Quantity) -> EventFeature:

@@ -10,17 +10,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from trellis.arrays import Float64s, Int64s
-from trellis.domains import flag, one_of, strings, text
+from trellis.domains import flag, strings, text
 from trellis.errors import DataError
-from trellis.tracking.hypotheses import Hypotheses
-from trellis.tracking.objects import EVENTS, TWO_TO_ONE, Event, FramePair, Objects
+from trellis.tracking.objects import FramePair, Objects
 
-__all__ = ["EventFeature", "Frame", "Relations", "border_distance", "event_features"]
+if TYPE_CHECKING:
+    from trellis.tracking.event_kinds import EventKind
+    from trellis.tracking.hypothesis_set import Hypotheses
+
+__all__ = [
+    "EventFeature",
+    "Frame",
+    "Relations",
+    "area_of",
+    "average_of",
+    "border_distance",
+    "check_events_of",
+    "event_features",
+    "relative_difference",
+    "roles",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +120,7 @@ class EventFeature:
     Parameters
     ----------
     event : str
-        One of EVENTS.
+        One of EVENTS, or the name of a kind of your own.
     name : str
         Name, each once for an event.
     values : callable
@@ -121,11 +135,13 @@ class EventFeature:
         disappear      source, frame (the :class:`Frame` of sources)
         ============== ===========================================
 
+        A kind of one's own has the roles of a move, a division or a merge, by its numbers of
+        sources and targets.
         "first" and "second" are in the order of their rows, which means nothing: a feature should
         be symmetric in them. NaN and infinity say that a value is missing.
     needs_frame : bool
-        Whether move, division and split want the Frame of sources, or merge that of targets, as
-        another argument.
+        Whether the function wants a Frame as another argument: of move, division and split that of
+        the sources, of merge that of the targets.
     relations : tuple of str
         Names of relations of the pair that values wants; if there are any, its last argument is a
         :class:`Relations`, in which roles are numbered as the arguments are.
@@ -141,21 +157,17 @@ class EventFeature:
     >>> features.append(EventFeature("move", "swims right", swims_right))
     """
 
-    event: Event
+    event: str
     name: str
     values: Callable[..., Any]
     needs_frame: bool = False
     relations: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        text.check("event", self.event)
         text.check("name", self.name)
         strings.check("relations", self.relations)
         flag.check("needs_frame", self.needs_frame)
-        if not one_of(*EVENTS).accepts(self.event):
-            raise DataError(
-                f"feature {self.name!r} is of the event {self.event!r}, not one of "
-                f"{', '.join(EVENTS)}"
-            )
         if not callable(self.values):
             raise DataError(
                 f"feature {self.name!r} of {self.event}: values is a "
@@ -174,6 +186,18 @@ def border_distance(position: Float64s, extent: tuple[float, ...]) -> Float64s:
         return border_distance(position[:, :2], (*extent[:2], *extent[3:5]))
     nearest: Float64s = np.minimum(position - low, high - position).min(axis=1, initial=np.inf)
     return nearest
+
+
+def area_of(objects: Objects) -> Float64s:
+    """Areas of objects, NaN if nobody measured them."""
+    return objects["area"] if "area" in objects else np.full(len(objects), np.nan)
+
+
+def relative_difference(a: Float64s, b: Float64s) -> Float64s:
+    """Relative difference |a - b| / max(a, b) of sizes; 0 where one is missing or both are 0."""
+    larger = np.maximum(np.abs(a), np.abs(b))
+    difference = np.abs(a - b) / np.where(larger > 0, larger, 1.0)
+    return np.where(np.isfinite(difference), difference, 0.0)
 
 
 def average_of(values: Float64s) -> Float64s:
@@ -202,18 +226,18 @@ def event_features(
     Returns
     -------
     list of float64, shape (H_e, K_e)
-        One array for each of EVENTS: its hypotheses in their order, its features in theirs. NaN
-        where a value is missing.
+        One array for each kind of the hypotheses (those of EVENTS first): its hypotheses in their
+        order, its features in theirs. NaN where a value is missing.
 
     Raises
     ------
     DataError
-        If two features of an event have one name, or a function fails, or returns something else
-        than a number for each hypothesis.
+        If two features of an event have one name or there is no such event, or a function fails,
+        or returns something else than a number for each hypothesis.
 
     Examples
     --------
-    >>> from trellis.tracking.hypotheses import make_hypotheses
+    >>> from trellis.tracking import make_hypotheses
     >>> a = Objects(np.array([0]), np.array([[5.0, 5.0]]), {"area": np.array([40.0])})
     >>> b = Objects(np.array([0]), np.array([[5.0, 8.0]]), {"area": np.array([50.0])})
     >>> pair = FramePair("film", 0, a, b, extent=(0.0, 0.0, 10.0, 10.0))
@@ -227,45 +251,24 @@ def event_features(
     for i, (event, name) in enumerate(names):
         if (event, name) in names[:i]:
             raise DataError(f"there are two features of {event} with the name {name!r}")
+    check_events_of(features, [kind.name for kind in hypotheses.kinds])
     arrays = []
-    for kind, event in enumerate(EVENTS):
-        of_event = [feature for feature in features if feature.event == event]
-        which = hypotheses.take(hypotheses.kind == kind)
+    for kind in hypotheses.kinds:
+        of_event = [feature for feature in features if feature.event == kind.name]
+        which = hypotheses.take(hypotheses.of(kind.name))
         table = np.empty((len(which), len(of_event)))
         if table.size:
-            views, frame, rows = _roles(pair, which, event)
-            related = Relations(pair.relations, rows)
+            views, frame = roles(pair, which, kind)
+            related = Relations(pair.relations, _rows_of_roles(pair, which, kind))
+            alone = not (kind.n_sources and kind.n_targets)
             for k, feature in enumerate(of_event):
-                needed = feature.needs_frame or event in ("appear", "disappear")
-                given = (*views, frame) if needed else views
+                given = (*views, frame) if feature.needs_frame or alone else views
                 _check_relations(pair, feature)
                 table[:, k] = _computed(
                     pair, feature, (*given, related) if feature.relations else given
                 )
         arrays.append(table)
     return arrays
-
-
-def _roles(
-    pair: FramePair, h: Hypotheses, event: Event
-) -> tuple[tuple[Objects, ...], Frame, Int64s]:
-    """Objects in the roles of an event, the frame it is in, and the rows of the objects.
-
-    All are aligned with the hypotheses; rows of targets follow those of the sources.
-    """
-    n = len(pair.source)
-    ends = [*h.source.T, *(h.target + n).T]
-    roles, targets = {
-        "move": ((0, 2), False),
-        "appear": ((2,), True),
-        "disappear": ((0,), False),
-    }.get(event, ((0, 1, 2), True) if event in TWO_TO_ONE else ((0, 2, 3), False))
-    frame = Frame(pair.target if targets else pair.source, pair.extent)
-    views = tuple(
-        pair.source.take(ends[role]) if role < 2 else pair.target.take(ends[role] - n)
-        for role in roles
-    )
-    return views, frame, np.stack([ends[role] for role in roles], axis=1)
 
 
 def _check_relations(pair: FramePair, feature: EventFeature) -> None:
@@ -276,6 +279,30 @@ def _check_relations(pair: FramePair, feature: EventFeature) -> None:
                 f"{feature.event} wants the relation {name!r}, which the pair does not have; it "
                 f"has {', '.join(pair.relations) or 'none'}"
             )
+
+
+def check_events_of(features: Sequence[EventFeature], names: Sequence[str]) -> None:
+    """Refuse features of events that there are not."""
+    for feature in features:
+        if feature.event not in names:
+            raise DataError(
+                f"feature {feature.name!r} is of the event {feature.event!r}, not one of "
+                f"{', '.join(names)}"
+            )
+
+
+def roles(pair: FramePair, h: Hypotheses, kind: EventKind) -> tuple[tuple[Objects, ...], Frame]:
+    """Objects in the roles of a kind, aligned with its hypotheses, and the frame of the one."""
+    sources = [pair.source.take(h.source[:, i]) for i in range(kind.n_sources)]
+    targets = [pair.target.take(h.target[:, j]) for j in range(kind.n_targets)]
+    one = pair.source if kind.n_sources == 1 else pair.target
+    return (*sources, *targets), Frame(one, pair.extent)
+
+
+def _rows_of_roles(pair: FramePair, h: Hypotheses, kind: EventKind) -> Int64s:
+    """Rows (H, R) of the objects in the roles; those of targets follow those of the sources."""
+    sources, targets = h.source[:, : kind.n_sources], h.target[:, : kind.n_targets]
+    return np.concatenate([sources, targets + len(pair.source)], axis=1)
 
 
 def _computed(pair: FramePair, feature: EventFeature, arguments: tuple[Any, ...]) -> Float64s:

@@ -16,7 +16,8 @@ that what it learns from their guesses is usually better than they are; a second
 the guesses of the first.
 
 Beside annotated data of related laboratories guesses count less: N then has a quarter of the events
-that are annotated there, too. The flow tracker knows nothing of splits and merges. Where the data
+that are annotated there, too. The flow tracker knows nothing of splits and merges, nor of a
+kind of one's own without a price. Where the data
 of a related laboratory has at least ten, a model of that laboratory may know more of this one than
 the guesses do; it is believed unless it surely finds them more than twice as often here, or less
 than half as often, by the standard error of the logarithm of a ratio of counts.
@@ -35,6 +36,7 @@ from trellis.problems.partial import PartialLoss, PartialObjective
 from trellis.structures.assignment import AssignmentSpace, best_assignment
 from trellis.tracking.annotation import annotation_of, fixed_variables
 from trellis.tracking.baselines import FlowTracker
+from trellis.tracking.event_kinds import EventKind
 from trellis.tracking.gates import usual_reach
 from trellis.tracking.hypotheses import Hypotheses, make_hypotheses
 from trellis.tracking.objects import FramePair
@@ -59,8 +61,7 @@ _IDLE = 0.01  # of the weight of the annotated events: guesses are left out
 _PLENTY = 4000  # events of which the regulariser, as it is by default, is a small part
 _ELSEWHERE = 0.25  # of an event here is one that is annotated in related data
 _ALIKE = 2.0  # times as often, or as rarely, is about as often
-_SEEN = 10  # splits and merges that say how often there are any
-_UNKNOWN_TO_FLOW = ("split", "merge")
+_SEEN = 10  # events that say how often there are any
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,11 +134,12 @@ class Guesses:
 
         ``learn`` gives the weights of the model; it is called only if there is enough to compare.
         """
+        kinds = self.problem.hypothesis_space.kinds
         there = [pair for problem in related for pair in problem.pairs if pair.annotation]
-        count, often = _unknown_to_flow(there)
+        count, often = _unknown_to_flow(there, kinds)
         if count < _SEEN:
             return False
-        found, here = _unknown_to_flow(self.problem.completed(learn(), self.samples))
+        found, here = _unknown_to_flow(self.problem.completed(learn(), self.samples), kinds)
         error = np.sqrt(1 / count + 1 / max(found, 0.5))
         return bool(abs(np.log(here / often)) < np.log(_ALIKE) + 2 * error)
 
@@ -147,13 +149,14 @@ def share_of_regulariser(n_events: float) -> float:
     return min(1.0, n_events / _PLENTY)
 
 
-def _unknown_to_flow(pairs: Sequence[FramePair]) -> tuple[int, float]:
-    """Number of splits and merges, and that (half of one, if there is none) by object."""
+def _unknown_to_flow(pairs: Sequence[FramePair], kinds: Sequence[EventKind]) -> tuple[int, float]:
+    """Number of events without a price, and that (half of one, if there is none) by object."""
     found = 0
+    unknown = {kind.name: kind for kind in kinds if kind.price is None}
     for pair in pairs:
         assert pair.annotation is not None
-        links = [link for link in pair.annotation.links if link[2] in _UNKNOWN_TO_FLOW]
-        found += len({(kind, a if kind == "split" else b) for a, b, kind in links})
+        links = [link for link in pair.annotation.links if link[2] in unknown]
+        found += len({(kind, a if unknown[kind].n_sources == 1 else b) for a, b, kind in links})
     return found, max(found, 0.5) / max(sum(len(pair.source) for pair in pairs), 1)
 
 
@@ -174,7 +177,7 @@ def few_of(pairs: Sequence[FramePair], most: int = MOST) -> list[FramePair]:
     return [pairs[i * len(pairs) // n] for i in range(n)]
 
 
-def flow_guesses(pairs: Sequence[FramePair], events: Sequence[str]) -> list[FramePair]:
+def flow_guesses(pairs: Sequence[FramePair], events: Sequence[str | EventKind]) -> list[FramePair]:
     """Complete pairs by the flow tracker, what is annotated held fixed.
 
     Examples

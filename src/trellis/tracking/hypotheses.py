@@ -19,27 +19,31 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trellis.arrays import Float64s, Int64s
-from trellis.domains import flag, instance, number, one_of, sequence_of, whole
+from trellis.arrays import Float64s, Int64s, as_array
+from trellis.domains import flag, instance, number, whole
 from trellis.errors import DataError, ParameterError
 from trellis.estimator import old_arguments
 from trellis.tracking.annotation import annotated_hypotheses
+from trellis.tracking.event_kinds import (
+    SOME_EVENTS,
+    EventKind,
+    Neighbours,
+    all_kinds,
+    event_names,
+)
 from trellis.tracking.hypothesis_set import Hypotheses, in_canonical_order, place_of
-from trellis.tracking.objects import EVENTS, FramePair
+from trellis.tracking.objects import FramePair
 
-__all__ = ["SOME_EVENTS", "Hypotheses", "check_gates", "check_positions", "make_hypotheses"]
+__all__ = ["Hypotheses", "check_gates", "check_positions", "make_hypotheses"]
 
 _FAR = 1e150  # squares of larger numbers are infinite
-
-SOME_EVENTS = sequence_of(one_of(*EVENTS), f"a list of {', '.join(EVENTS)}")
-"""Kinds of events there may be."""
 
 
 @old_arguments(neighbours="n_neighbors")
 def make_hypotheses(
     pair: FramePair,
     *,
-    events: Sequence[str] = ("move", "division", "appear", "disappear"),
+    events: Sequence[str | EventKind] = ("move", "division", "appear", "disappear"),
     n_neighbors: int = 4,
     max_distance: float,
     annotated: bool = True,
@@ -50,9 +54,9 @@ def make_hypotheses(
     ----------
     pair : FramePair
         The objects.
-    events : sequence of str
+    events : sequence of str or EventKind
         Kinds of events there may be, "move", "appear" and "disappear" among them: without these
-        three some frames could not be explained at all.
+        three some frames could not be explained at all. Kinds of your own are objects.
     n_neighbors : int
         Number k of nearest objects of the other frame that an object may be linked with. Objects at
         the same distance: the first ones.
@@ -79,7 +83,7 @@ def make_hypotheses(
     >>> two = Objects(np.array([0, 1]), np.array([[3.0, 5.0], [7.0, 5.0]]))
     >>> h = make_hypotheses(FramePair("film", 0, one, two), max_distance=10.0)
     >>> for kind, source, target in zip(h.kind, h.source, h.target):
-    ...     print(EVENTS[kind], source, target)
+    ...     print(h.kinds[kind].name, source, target)
     move [ 0 -1] [ 0 -1]
     move [ 0 -1] [ 1 -1]
     division [ 0 -1] [0 1]
@@ -91,54 +95,51 @@ def make_hypotheses(
     flag.check("annotated", annotated)
     check_gates(events, n_neighbors, max_distance)
     check_positions(pair)
-    n, m = len(pair.source), len(pair.target)
+    kinds, names = all_kinds(events), event_names(events)
     onward = _nearest(pair.source.position, pair.target.position, n_neighbors, max_distance)
     back = _nearest(pair.target.position, pair.source.position, n_neighbors, max_distance)
-    to_two, from_two = _with_two(onward), _with_two(back)
-    ends = {
-        "move": _rows(
-            np.concatenate([np.repeat(np.arange(n), onward.shape[1]), back.ravel()]),
-            np.concatenate([onward.ravel(), np.repeat(np.arange(m), back.shape[1])]),
-        ),
-        "division": _rows(to_two[:, 0], to_two[:, 1], to_two[:, 2]),
-        "appear": _rows(np.full(m, -1), np.arange(m), complete=False),
-        "disappear": _rows(np.arange(n), np.full(n, -1), complete=False),
-        "split": _rows(to_two[:, 0], to_two[:, 1], to_two[:, 2]),
-        "merge": _rows(from_two[:, 1], from_two[:, 0], second_source=from_two[:, 2]),
-    }
+    near = Neighbours(pair, onward, back)
     parts = [
-        Hypotheses(np.full(len(ends[event][0]), kind, dtype=np.int8), *ends[event])
-        for kind, event in enumerate(EVENTS)
-        if event in events
+        _candidates(index, kinds, near) for index, kind in enumerate(kinds) if kind.name in names
     ]
     if annotated and pair.annotation is not None:
-        known = annotated_hypotheses(pair, pair.annotation)
-        for kind in np.unique(known.kind):
-            if EVENTS[kind] not in events:
+        known = annotated_hypotheses(pair, pair.annotation, kinds)
+        for index in np.unique(known.kind):
+            if kinds[index].name not in names:
                 raise DataError(
-                    f"{place_of(pair)}: a {EVENTS[kind]} is annotated, but the events are "
-                    f"{', '.join(events)}; add it to the events or remove it from the annotation"
+                    f"{place_of(pair)}: a {kinds[index].name} is annotated, but the events are "
+                    f"{', '.join(names)}; add it to the events or remove it from the annotation"
                 )
         parts.append(known)
-    return in_canonical_order(parts, n, m)
+    return in_canonical_order(parts, len(pair.source), len(pair.target))
 
 
-def _rows(
-    source: Int64s,
-    target: Int64s,
-    second_target: Int64s | None = None,
-    *,
-    second_source: Int64s | None = None,
-    complete: bool = True,
-) -> tuple[Int64s, Int64s]:
-    """Two columns of sources and of targets; ``complete`` leaves out what lacks a first one."""
-    none = np.full(len(source), -1)
-    sources = np.stack([source, none if second_source is None else second_source], axis=1)
-    targets = np.stack([target, none if second_target is None else second_target], axis=1)
-    if complete:
-        kept = (source >= 0) & (target >= 0)
-        return sources[kept], targets[kept]
-    return sources, targets
+def _candidates(index: int, kinds: Sequence[EventKind], near: Neighbours) -> Hypotheses:
+    """Hypotheses of the kind of this number, as it gives them."""
+    kind = kinds[index]
+    what = f"{type(kind).__name__}.hypotheses"
+    where = place_of(near.pair)
+    try:
+        given = kind.hypotheses(near)
+    except Exception as error:
+        raise DataError(f"{where}: {what} failed: {type(error).__name__}: {error}") from error
+    if not isinstance(given, tuple) or len(given) != 2:
+        raise DataError(f"{what} does not give two arrays, rows of sources and of targets")
+    ends = []
+    for name, one, objects, width in (
+        ("sources", given[0], near.pair.source, kind.n_sources),
+        ("targets", given[1], near.pair.target, kind.n_targets),
+    ):
+        rows = as_array(one, np.int64, f"{name} of {what}", (None, width), low=0, high=len(objects))
+        full = np.full((len(rows), 2), -1)
+        full[:, :width] = np.sort(rows, axis=1)
+        if width == 2 and (full[:, 0] == full[:, 1]).any():
+            raise DataError(f"{name} of {what} have an object twice in a row")
+        ends.append(full)
+    if len(ends[0]) != len(ends[1]):
+        raise DataError(f"{what} gives {len(ends[0])} rows of sources, {len(ends[1])} of targets")
+    number = np.full(len(ends[0]), index, np.int8)
+    return Hypotheses(number, ends[0], ends[1], tuple(kinds))
 
 
 def _nearest(points: Float64s, others: Float64s, k: int, max_distance: float) -> Int64s:
@@ -177,19 +178,13 @@ def _nearest(points: Float64s, others: Float64s, k: int, max_distance: float) ->
     return nearest
 
 
-def _with_two(nearest: Int64s) -> Int64s:
-    """Every row of a table of neighbours with every two of its neighbours (P, 3)."""
-    first, second = np.triu_indices(nearest.shape[1], 1)
-    pairs = np.sort(np.stack([nearest[:, first], nearest[:, second]], axis=2), axis=2)
-    rows = np.broadcast_to(np.arange(len(nearest))[:, None, None], (*pairs.shape[:2], 1))
-    triples = np.concatenate([rows, pairs], axis=2).reshape(-1, 3)
-    return triples[triples[:, 1] >= 0]
-
-
-def check_gates(events: Sequence[str], n_neighbors: int, max_distance: float = 1.0) -> None:
+def check_gates(
+    events: Sequence[str | EventKind], n_neighbors: int, max_distance: float = 1.0
+) -> None:
     """Refuse parameters of :func:`make_hypotheses` that are out of range."""
     SOME_EVENTS.check("events", events)
-    if not {"move", "appear", "disappear"} <= set(events):
+    kinds, names = all_kinds(events), event_names(events)
+    if any(kind.always and kind.name not in names for kind in kinds):
         wanted = "a list with move, appear and disappear, or some frames could not be explained"
         raise ParameterError("events", events, wanted)
     whole(1).check("n_neighbors", n_neighbors)

@@ -1,7 +1,7 @@
 r"""The set of hypotheses of a frame pair: everything that may have happened to its objects.
 
 A hypothesis is an event of some objects of frame t, its *sources*, and of frame t + 1, its
-*targets*:
+*targets*, of one of the kinds of :mod:`trellis.tracking.event_kinds`:
 
 ========== ======= ======= =============================================
 event      sources targets says that
@@ -22,30 +22,33 @@ object, so that there always is such a choice.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.arrays import Int8s, Int32s, Int64s, as_array, held, known
-from trellis.domains import whole
-from trellis.tracking.objects import EVENTS, FramePair
+from trellis.arrays import Bools, Int8s, Int32s, Int64s, as_array, held, known
+from trellis.domains import instance, sequence_of, whole
+from trellis.tracking.event_kinds import KINDS, EventKind
+from trellis.tracking.objects import FramePair
 
 __all__ = ["Hypotheses", "hypothesis_keys", "in_canonical_order", "place_of"]
 
 
 @dataclass(frozen=True, eq=False)
 class Hypotheses:
-    """Hypotheses of one frame pair, by kind in the order of EVENTS, then sources, then targets.
+    """Hypotheses of one frame pair, by kind in the order of ``kinds``, then sources, then targets.
 
     Parameters
     ----------
     kind : int8, shape (H,)
-        Index into EVENTS.
+        Index into ``kinds``; that of EVENTS, too, if it is one of those.
     source : int64, shape (H, 2)
         Rows of the sources, ascending; -1 for none.
     target : int64, shape (H, 2)
         Rows of the targets, ascending; -1 for none.
+    kinds : tuple of EventKind
+        The kinds of EVENTS, then those of one's own.
 
     Examples
     --------
@@ -59,9 +62,11 @@ class Hypotheses:
     kind: Int8s
     source: Int64s
     target: Int64s
+    kinds: tuple[EventKind, ...] = field(default_factory=lambda: KINDS)
 
     def __post_init__(self) -> None:
-        kind = as_array(self.kind, np.int8, "kinds", (None,), low=0, high=len(EVENTS))
+        sequence_of(instance(EventKind), "a tuple of EventKind").check("kinds", self.kinds)
+        kind = as_array(self.kind, np.int8, "kinds", (None,), low=0, high=len(self.kinds))
         ends = (
             as_array(a, np.int64, name, (len(kind), 2), low=-1)
             for a, name in ((self.source, "sources"), (self.target, "targets"))
@@ -100,8 +105,14 @@ class Hypotheses:
     def take(self, rows: NDArray[np.generic]) -> Hypotheses:
         """Return the hypotheses in these rows (or where a mask is true)."""
         return known(
-            Hypotheses, kind=self.kind[rows], source=self.source[rows], target=self.target[rows]
-        )
+            Hypotheses, kind=self.kind[rows], source=self.source[rows], target=self.target[rows],
+            kinds=self.kinds,
+        )  # fmt: skip
+
+    def of(self, event: str) -> Bools:
+        """Whether hypotheses are of the kind with this name."""
+        names = [kind.name for kind in self.kinds]
+        return np.asarray(self.kind == names.index(event))
 
 
 def hypothesis_keys(hypotheses: Hypotheses, n: int, m: int) -> Int64s:
@@ -110,7 +121,7 @@ def hypothesis_keys(hypotheses: Hypotheses, n: int, m: int) -> Int64s:
     size = n + m + 1
     key = np.ravel_multi_index(
         (hypotheses.kind.astype(np.int64), rows[:, 0], rows[:, 1], rows[:, 2]),
-        (len(EVENTS), size, size, size),
+        (len(hypotheses.kinds), size, size, size),
     )
     return np.asarray(key, dtype=np.int64)
 
@@ -121,6 +132,7 @@ def in_canonical_order(parts: Sequence[Hypotheses], n: int, m: int) -> Hypothese
         np.concatenate([part.kind for part in parts]),
         np.concatenate([part.source for part in parts]),
         np.concatenate([part.target for part in parts]),
+        parts[0].kinds,
     )
     _, first = np.unique(hypothesis_keys(every, n, m), return_index=True)
     return every.take(first)

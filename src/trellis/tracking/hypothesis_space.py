@@ -16,10 +16,11 @@ from trellis.arrays import Float64s
 from trellis.errors import CorruptModelError, DataError
 from trellis.files.stored import header_value
 from trellis.tracking.default_features import default_features
+from trellis.tracking.event_kinds import EventKind, all_kinds, event_names
 from trellis.tracking.features import EventFeature, event_features
 from trellis.tracking.hypotheses import Hypotheses, check_gates, make_hypotheses
 from trellis.tracking.hypothesis_set import place_of
-from trellis.tracking.objects import EVENTS, FramePair
+from trellis.tracking.objects import FramePair
 from trellis.tracking.preconditioning import Preconditioner
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class HypothesisSpace:
 
     Parameters
     ----------
-    events : tuple of str
+    events : tuple of str or EventKind
         Kinds of events.
     n_neighbors : int
         Nearest objects considered.
@@ -61,7 +62,7 @@ class HypothesisSpace:
         Relations that the pairs must have.
     """
 
-    events: tuple[str, ...]
+    events: tuple[str | EventKind, ...]
     n_neighbors: int
     max_distance: float
     features: tuple[EventFeature, ...]
@@ -74,7 +75,7 @@ class HypothesisSpace:
     def learned(
         cls,
         pairs: Iterable[FramePair],
-        events: tuple[str, ...],
+        events: tuple[str | EventKind, ...],
         n_neighbors: int,
         max_distance: float,
         features: tuple[EventFeature, ...],
@@ -100,7 +101,7 @@ class HypothesisSpace:
             )
             tables.append((hypotheses, event_features(pair, hypotheses, features)))
         blocks = [features_of_pair for _, features_of_pair in tables]
-        scale = Preconditioner.learn(blocks, bias=bias, events=events, knots=knots)
+        scale = Preconditioner.learn(blocks, bias=bias, events=event_names(events), knots=knots)
         relations = tuple(dict.fromkeys(name for f in features for name in f.relations))
         space = cls(
             events, n_neighbors, max_distance, features, scale, columns, dimensions, relations
@@ -111,7 +112,7 @@ class HypothesisSpace:
     def common(
         cls,
         sets: Sequence[Iterable[FramePair]],
-        events: tuple[str, ...],
+        events: tuple[str | EventKind, ...],
         n_neighbors: int,
         max_distance: float,
         features: tuple[EventFeature, ...],
@@ -130,7 +131,7 @@ class HypothesisSpace:
         if len(each) == 1:
             return each[0][0]
         blocks = [[features_of_pair for _, features_of_pair in tables] for _, tables in each]
-        scale = Preconditioner.common(blocks, bias=bias, events=events, knots=knots)
+        scale = Preconditioner.common(blocks, bias=bias, events=event_names(events), knots=knots)
         return replace(each[0][0], preconditioner=scale)
 
     def check_objects(self, pair: FramePair) -> None:
@@ -152,6 +153,11 @@ class HypothesisSpace:
                 f"{place_of(pair)}: the pair has no relation {unknown[0]!r} of its objects, which "
                 "the model was trained with; it comes from label images (read_label_images)"
             )
+
+    @property
+    def kinds(self) -> tuple[EventKind, ...]:
+        """Kinds that hypotheses are numbered by: those of EVENTS, then those of one's own."""
+        return all_kinds(self.events)
 
     @property
     def n_weights(self) -> int:
@@ -180,7 +186,7 @@ class HypothesisSpace:
         ptr = np.concatenate([[0], np.cumsum(width)])
         column = np.arange(ptr[-1]) - np.repeat(ptr[:-1] - first, width)
         values = np.empty(ptr[-1])
-        for e in range(len(EVENTS)):  # hypotheses come event by event
+        for e in range(len(sizes)):  # hypotheses come event by event
             rows = np.flatnonzero(hypotheses.kind == e)
             if len(rows):
                 values[ptr[rows[0]] : ptr[rows[-1] + 1]] = blocks[e].ravel()
@@ -193,7 +199,7 @@ class HypothesisSpace:
     @classmethod
     def restored(
         cls,
-        events: tuple[str, ...],
+        events: tuple[str | EventKind, ...],
         n_neighbors: int,
         max_distance: float,
         columns: Sequence[str],
@@ -210,7 +216,7 @@ class HypothesisSpace:
         ours = [tuple(name) for name in names[: len(names) - n_others]]
         if not set(ours) <= set(known):
             raise CorruptModelError("it has features that this version of Trellis does not know")
-        counts = tuple(sum(name[0] == event for name in names) for event in EVENTS)
+        counts = tuple(sum(name[0] == event for name in names) for event in scale.names)
         if counts != tuple(q.shape[1] for q in scale.quantiles):
             raise CorruptModelError("the scale is not that of the features")
         features = tuple(known[name] for name in ours)

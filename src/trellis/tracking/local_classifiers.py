@@ -28,8 +28,9 @@ from trellis.files.stored import header_value
 from trellis.tracking.annotation import fixed_variables
 from trellis.tracking.baselines import LinkingTracker, cheapest
 from trellis.tracking.default_features import default_features
+from trellis.tracking.event_kinds import KINDS, SOME_EVENTS, EventKind, event_names
 from trellis.tracking.features import EventFeature
-from trellis.tracking.hypotheses import SOME_EVENTS, Hypotheses
+from trellis.tracking.hypotheses import Hypotheses
 from trellis.tracking.hypothesis_space import (
     Blocks,
     HypothesisSpace,
@@ -128,7 +129,6 @@ HAND_SET_WEIGHTS: Mapping[str, Mapping[str, float]] = MappingProxyType(
 """Round numbers found by trying a few and looking at the results: «manual tweaking»."""
 
 _ROWS_A_TREE = 20_000  # more makes forests slower, hardly better
-_ALWAYS = ("move", "appear", "disappear")
 
 
 class _FeatureTracker(LinkingTracker):
@@ -139,7 +139,7 @@ class _FeatureTracker(LinkingTracker):
         percentile of the annotated moves."""
     )
     n_neighbors = changed(default=4)
-    events: Sequence[str] | None = parameter(
+    events: Sequence[str | EventKind] | None = parameter(
         nothing | SOME_EVENTS,
         "Kinds of events; None: move, appear, disappear and all that are annotated.",
         default=None,
@@ -167,18 +167,18 @@ class _FeatureTracker(LinkingTracker):
         scale = self.hypothesis_space_.preconditioner
         return [h for h, _ in tables], [scale.transform(blocks) for _, blocks in tables]
 
-    def _events(self, pairs: Sequence[FramePair]) -> tuple[str, ...]:
+    def _events(self, pairs: Sequence[FramePair]) -> tuple[str | EventKind, ...]:
         if self.events is not None:
             return tuple(self.events)
         notes = [pair.annotation for pair in pairs if pair.annotation is not None]
-        seen = {kind for note in notes for *_, kind in note.links} | set(_ALWAYS)
-        return tuple(event for event in EVENTS if event in seen)
+        seen = {kind for note in notes for *_, kind in note.links}
+        return tuple(kind.name for kind in KINDS if kind.always or kind.name in seen)
 
     @property
     def events_(self) -> tuple[str, ...]:
         """Kinds of events that the tracker knows."""
         self._check_fitted()
-        return self.hypothesis_space_.events
+        return event_names(self.hypothesis_space_.events)
 
     def predict(self, pairs: Sequence[FramePair]) -> TrackingResult:
         """Track; annotations of the pairs are not looked at."""
@@ -190,12 +190,12 @@ class _FeatureTracker(LinkingTracker):
         blocks = [space.blocks(*one) for one in zip(pairs, hypotheses, strict=True)]
         flat = [
             self._scores(e, np.concatenate([b[e] for b in blocks]) if blocks else np.empty((0, 0)))
-            for e in range(len(EVENTS))
+            for e in range(len(space.kinds))
         ]
         scores = [np.empty(len(candidates)) for candidates in hypotheses]
-        start = np.zeros(len(EVENTS), np.int64)
+        start = np.zeros(len(space.kinds), np.int64)
         for candidates, pair_scores in zip(hypotheses, scores, strict=True):
-            for e in range(len(EVENTS)):
+            for e in range(len(space.kinds)):
                 here = candidates.kind == e
                 stop = start[e] + here.sum()
                 pair_scores[here] = flat[e][start[e] : stop]
@@ -216,7 +216,7 @@ class _FeatureTracker(LinkingTracker):
     def _state(self) -> dict[str, Any]:
         space = self.hypothesis_space_
         return super()._state() | {
-            "events": list(space.events),
+            "events": list(event_names(space.events)),
             "columns": list(space.columns),
             "dimensions": space.dimensions,
             "relations": list(space.relations),
@@ -263,7 +263,7 @@ class LocalClassifiers(_FeatureTracker, Seeded):
             for pair, candidates in zip(pairs, hypotheses, strict=True)
         ]
         self.forests_: list[Any] = []
-        for e in range(len(EVENTS)):
+        for e in range(len(self.hypothesis_space_.kinds)):
             X = np.concatenate([block[e] for block in blocks])
             y = np.concatenate(
                 [
@@ -301,7 +301,7 @@ class LocalClassifiers(_FeatureTracker, Seeded):
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
         self.forests_ = header_value(state, "forests", list)
-        if len(self.forests_) != len(EVENTS):
+        if len(self.forests_) != len(KINDS):
             raise CorruptModelError("there is not one classifier for each kind of event")
         sizes = self.hypothesis_space_.preconditioner.sizes
         for forest, n_features in zip(self.forests_, sizes, strict=True):
@@ -337,9 +337,10 @@ class HandSet(_FeatureTracker):
         return HAND_SET_WEIGHTS if self.weights is None else self.weights
 
     def _check_together(self) -> None:
+        known = dict.fromkeys((*EVENTS, *event_names(self.events or ())))
         for event, named in self._weights.items():
-            if event not in EVENTS:
-                raise DataError(f"weights of {event!r}; known events: {', '.join(EVENTS)}")
+            if event not in known:
+                raise DataError(f"weights of {event!r}; known events: {', '.join(known)}")
             for name, weight in named.items():
                 if not number().accepts(weight):
                     raise DataError(f"the weight of {name!r} of {event} is {weight!r}, no number")
@@ -350,7 +351,8 @@ class HandSet(_FeatureTracker):
         return self
 
     def _scores(self, event: int, table: Float64s) -> Float64s:
-        named = self._weights.get(EVENTS[event], {})
-        names = [f.name for f in self.hypothesis_space_.features if f.event == EVENTS[event]]
+        kind = self.hypothesis_space_.kinds[event].name
+        named = self._weights.get(kind, {})
+        names = [f.name for f in self.hypothesis_space_.features if f.event == kind]
         w = np.array([named.get(name, 0.0) for name in names], np.float64)
         return table @ w + named.get("bias", 0.0)

@@ -16,14 +16,16 @@ objects, of some, of a few, or of none:
 What nobody annotated is guessed, and weighs the less the more is annotated
 (:mod:`trellis.tracking.guesses`); with ``prior=None`` it says nothing, as published.
 
-Given the weights frame pairs do not depend on each other, so a movie of any length is solved pair
-by pair, in windows that bound the memory.
+Given the weights frame pairs depend on each other only through objects that were missed for a frame
+or more (:mod:`trellis.tracking.gap_model`): a movie is one assignment problem, solved in windows
+that bound the memory (:mod:`trellis.tracking.movie_problem`).
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -49,10 +51,12 @@ from trellis.tracking.annotation_extent import (
     warn_of_no_division,
 )
 from trellis.tracking.default_features import default_features
-from trellis.tracking.features import EventFeature
+from trellis.tracking.event_kinds import SOME_EVENTS, EventKind, all_kinds, event_names
+from trellis.tracking.features import EventFeature, check_events_of
+from trellis.tracking.gap_model import GapModel
 from trellis.tracking.gates import learned_gate
-from trellis.tracking.guesses import Guesses, few_of, flow_guesses, share_of_regulariser
-from trellis.tracking.hypotheses import SOME_EVENTS, check_gates
+from trellis.tracking.guesses import MOST, Guesses, few_of, flow_guesses, share_of_regulariser
+from trellis.tracking.hypotheses import check_gates
 from trellis.tracking.hypothesis_space import (
     HypothesisSpace,
     common_columns,
@@ -60,6 +64,13 @@ from trellis.tracking.hypothesis_space import (
     common_relations,
 )
 from trellis.tracking.model_file import StoredTrackingModel
+from trellis.tracking.movie import movies_of
+from trellis.tracking.movie_problem import (
+    MovieSolution,
+    ScoredPair,
+    pairwise_solution,
+    solve_movie,
+)
 from trellis.tracking.objects import EVENTS, FramePair, Link
 from trellis.tracking.problem import TrackingProblem
 from trellis.tracking.result import (
@@ -76,6 +87,7 @@ __all__ = ["TrackingModel"]
 _PERCEPTRON_PASSES = 50
 _STEP = 0.03  # most of a passive-aggressive step
 _PLENTY = 4000  # annotated events that tell the gate without guesses
+_WINDOW = 50  # frame pairs
 
 
 class TrackingModel(Seeded, StoredTrackingModel):
@@ -108,11 +120,12 @@ class TrackingModel(Seeded, StoredTrackingModel):
     ('move', True)
     """
 
-    events: Sequence[str] = parameter(
+    events: str | Sequence[str | EventKind] = parameter(
         one_of("auto") | SOME_EVENTS,
         """Kinds of events: "move", "appear" and "disappear" always; "division"; "split" and
         "merge" where objects may be detected in two parts, or two objects as one. "auto": all but
-        the last two, and these if they are annotated.""",
+        the last two, and these if they are annotated. Kinds of your own are objects of classes
+        derived from :class:`EventKind`.""",
         default="auto",
         kw_only=False,
     )
@@ -139,6 +152,13 @@ class TrackingModel(Seeded, StoredTrackingModel):
         values how likely it is (:mod:`trellis.tracking.preconditioning`); 0: one weight a feature,
         as published. "auto": 3, 5 from 1,000 annotated events on, 7 from 2,500 on.""",
         default="auto",
+    )
+    max_gap: int = parameter(
+        whole(0),
+        """Most frames in a row that an object may be missed for; 0: tracks end where an object is
+        missed. How often that happens, and what such objects look like, is learned from the movie,
+        and from links over gaps if they are annotated (:mod:`trellis.tracking.gap_model`).""",
+        default=2,
     )
     prior: str | None = parameter(
         nothing | one_of("flow"),
@@ -211,6 +231,7 @@ class TrackingModel(Seeded, StoredTrackingModel):
     gap_: float = fitted()
     stop_reason_ = ""
     history_: list[Any] = fitted()
+    gap_model_: GapModel | None = None
 
     def _check_together(self) -> None:
         if (self.l2 > 0) == (self.l1 > 0):
@@ -218,7 +239,9 @@ class TrackingModel(Seeded, StoredTrackingModel):
                 f"one of l2 and l1 must be positive and the other 0, got l2={self.l2!r} and "
                 f"l1={self.l1!r}"
             )
-        check_gates(EVENTS if self.events == "auto" else self.events, self.n_neighbors)
+        events = EVENTS if isinstance(self.events, str) else self.events
+        check_gates(events, self.n_neighbors)
+        check_events_of(self.features, [kind.name for kind in all_kinds(events)])
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "weights_")
@@ -250,14 +273,34 @@ class TrackingModel(Seeded, StoredTrackingModel):
         with Reporter(self.verbose).stage("finding what may be linked"):
             problem = self.learning_problems({"": kept})[""]
         if self._guesses and all(map(is_complete, kept)):
-            warn_of_no_division(kept, problem.hypothesis_space.events)
-        return self._fit(problem)
+            warn_of_no_division(kept, event_names(problem.hypothesis_space.events))
+        self._fit(problem)
+        self.gap_model_ = self._gaps_of(listed)
+        return self
 
     @property
     def _guesses(self) -> bool:
         """Whether what is not annotated is guessed."""
         self._check_parameters()
         return self.prior is not None and self.solver == "bundle"
+
+    def _gaps_of(self, pairs: Sequence[FramePair]) -> GapModel | None:
+        """What gaps look like in these movies; None if there is too little to see."""
+        movies = movies_of(pairs, self.max_gap)
+        if not self.max_gap or movies is None:
+            return None
+        with Reporter(self.verbose).stage("looking for objects that were missed"):
+            seen = [
+                pairwise_solution(part, self._scored, _WINDOW)
+                for part in (movie.excerpt(MOST) for movie in movies)
+            ]
+            return GapModel.learned(seen, self.hypothesis_space_, self.max_gap)
+
+    def _scored(self, pair: FramePair) -> ScoredPair:
+        """Hypotheses of a pair, and their scores."""
+        space = self.hypothesis_space_
+        hypotheses = space.hypotheses(pair, annotated=False)
+        return ScoredPair(pair, hypotheses, space.matrix(pair, hypotheses) @ self.weights_)
 
     def _fit(self, problem: TrackingProblem) -> Self:
         if self.solver == "perceptron":
@@ -349,7 +392,7 @@ class TrackingModel(Seeded, StoredTrackingModel):
         every = [pair for pairs in sets.values() for pair in pairs]
         common_dimensions(every)
         columns = common_columns(every)
-        events = annotated_kinds(every) if self.events == "auto" else tuple(self.events)
+        events = annotated_kinds(every) if isinstance(self.events, str) else tuple(self.events)
         features = (*default_features(columns, events, common_relations(every)), *self.features)
         far = self.max_distance
         gates = (
@@ -367,7 +410,7 @@ class TrackingModel(Seeded, StoredTrackingModel):
             for name, pairs in sets.items()
         }
 
-    def _gate(self, pairs: Sequence[FramePair], events: Sequence[str]) -> float:
+    def _gate(self, pairs: Sequence[FramePair], events: Sequence[str | EventKind]) -> float:
         """The gate of annotated links and, unless these are plenty, of guessed ones."""
         if not self._guesses or n_annotated_events(pairs) >= _PLENTY:
             return learned_gate(pairs)
@@ -418,7 +461,7 @@ class TrackingModel(Seeded, StoredTrackingModel):
     def events_(self) -> tuple[str, ...]:
         """Kinds of events that the model knows."""
         self._check_fitted()
-        return self.hypothesis_space_.events
+        return event_names(self.hypothesis_space_.events)
 
     @property
     def max_distance_(self) -> float:
@@ -426,39 +469,54 @@ class TrackingModel(Seeded, StoredTrackingModel):
         self._check_fitted()
         return self.hypothesis_space_.max_distance
 
-    def _windows(self, pairs: Iterable[FramePair], window: int) -> Iterator[TrackingProblem]:
+    def _checked(self, pairs: Iterable[FramePair]) -> list[FramePair]:
+        """Pairs that the model can track, without their annotations."""
         self._check_fitted()
-        whole(1).check("window", window)
         checked = _checked_pairs("", pairs)
         for pair in checked:
             self.hypothesis_space_.check_objects(pair)
-        for first in range(0, len(checked), window):
-            part = [bare(pair) for pair in checked[first : first + window]]
-            yield TrackingProblem(part, self.hypothesis_space_)
+        return [bare(pair) for pair in checked]
 
-    def predict(self, pairs: Iterable[FramePair], *, window: int = 50) -> TrackingResult:
+    def predict(self, pairs: Iterable[FramePair], *, window: int = _WINDOW) -> TrackingResult:
         """Track objects.
 
         Parameters
         ----------
         pairs : sequence of FramePair
-            Their annotations are not looked at.
+            Their annotations are not looked at. Whole movies: an object that was missed for a frame
+            is found again in a later one. Patches are tracked one by one.
         window : int
-            Number of frame pairs in memory at a time; it changes nothing else.
+            Number of frame pairs in memory at a time.
 
         Returns
         -------
         TrackingResult
             Links, events and tracks.
         """
-        pairs = list(pairs)
-        links: list[Link] = []
-        events: list[TrackEvent] = []
-        for ranked in self._ranked(pairs, 1, 0.0, window):
-            (pair_links, seen, _), *_ = ranked
-            links += pair_links
-            events += seen
-        return assemble_tracks(pairs, links, events)
+        whole(1).check("window", window)
+        listed = self._checked(pairs)
+        movies = movies_of(listed, self.max_gap)
+        gaps = (self.gap_model_ or self._gaps_of(listed)) if self.max_gap else None
+        if movies is None:
+            gaps, movies = None, [movie for pair in listed for movie in movies_of([pair]) or ()]
+        steps = Task("pair of frames", sum(len(movie.pairs) for movie in movies))
+        solved: list[MovieSolution] = []
+        with Reporter(self.verbose).under_way(steps):
+            for movie in movies:
+                solved.append(
+                    solve_movie(
+                        movie, self._scored, gaps, self.hypothesis_space_, window,
+                        lambda n: steps.at(int(steps.done) + n),
+                    )
+                )  # fmt: skip
+        result = assemble_tracks(
+            [pair for movie in movies for pair in movie.pairs],
+            [link for one in solved for link in one.links],
+            [event for one in solved for event in one.events],
+            kinds=self.hypothesis_space_.kinds,
+        )
+        scores = sum(one.score for one in solved), sum(one.bound for one in solved)
+        return replace(result, score=scores[0], bound=scores[1])
 
     def predict_kbest(
         self,
@@ -490,7 +548,10 @@ class TrackingModel(Seeded, StoredTrackingModel):
         self, pairs: Iterable[FramePair], k: int, diversity: float, window: int
     ) -> Iterator[list[tuple[list[Link], list[TrackEvent], float]]]:
         """For each pair the k best: links, events, score."""
-        for problem in self._windows(pairs, window):
+        whole(1).check("window", window)
+        checked = self._checked(pairs)
+        for first in range(0, len(checked), window):
+            problem = TrackingProblem(checked[first : first + window], self.hypothesis_space_)
             space, scores = problem.scores(self.weights_)
             rankings = kbest_assignments(space, scores, k, diversity=diversity)
             for i, (pair, hypotheses) in enumerate(problem.hypotheses):
@@ -534,7 +595,7 @@ class TrackingModel(Seeded, StoredTrackingModel):
         scale = self.hypothesis_space_.preconditioner
         named: dict[str, dict[str, float]] = {}
         first = 0
-        for e, (event, size) in enumerate(zip(EVENTS, scale.sizes, strict=True)):
+        for e, (event, size) in enumerate(zip(scale.names, scale.sizes, strict=True)):
             names = scale.column_names(
                 e, [f.name for f in self.hypothesis_space_.features if f.event == event]
             )
@@ -547,8 +608,16 @@ class TrackingModel(Seeded, StoredTrackingModel):
     # ---------------------------------------------------------------- files
 
     @classmethod
-    def load(cls, path: str | os.PathLike[Any], *, features: Sequence[EventFeature] = ()) -> Self:
-        """Read a model that was trained with features of your own; others with ``load_model``.
+    def load(
+        cls,
+        path: str | os.PathLike[Any],
+        *,
+        features: Sequence[EventFeature] = (),
+        events: Sequence[str | EventKind] = (),
+    ) -> Self:
+        """Read a model that was trained with features or events of your own.
+
+        Others are read with ``load_model``.
 
         Parameters
         ----------
@@ -556,18 +625,21 @@ class TrackingModel(Seeded, StoredTrackingModel):
             The file.
         features : sequence of EventFeature
             The features of your own that the model was trained with: functions are not in files.
+        events : sequence of EventKind or str
+            The kinds of events of your own that it was trained with.
 
         Raises
         ------
         CorruptModelError
             If the file is damaged or no tracking model.
         DataError
-            If features of your own are missing.
+            If features or events of your own are missing.
         """
         header, arrays = read_container(path)
         with loading(path):
             header_value(header, "estimator", str, choices=(cls.__name__,))
             model = cls._restored(header, arrays)
+        model._give_events(events)
         model._give_features(features)
         return model
 

@@ -6,14 +6,17 @@ object of frame t + 1 one *past*. An annotation says so of all objects, of some,
 
 - ``links`` lists pairs (source id, target id, kind);
 - an object that no link names appeared or disappeared if it is among ``known_sources`` or
-  ``known_targets``, and is not annotated if it is not.
+  ``known_targets``, and is not annotated if it is not;
+- ``gaps`` lists sources that were missed in frame t + 1 and are seen again later, as (source id,
+  target id, frame of the target). Within this pair they disappear, and within the pair that the
+  target's frame ends the target appears.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EVENTS",
-    "LINKING",
-    "ONE_TO_TWO",
-    "TWO_TO_ONE",
-    "Event",
     "FramePair",
     "Link",
     "Objects",
@@ -41,14 +40,8 @@ __all__ = [
 ]
 
 
-Event = Literal["move", "division", "appear", "disappear", "split", "merge"]
-EVENTS: tuple[Event, ...] = ("move", "division", "appear", "disappear", "split", "merge")
-ONE_TO_TWO: tuple[Event, ...] = ("division", "split")
-"""Events of one source and two targets."""
-TWO_TO_ONE: tuple[Event, ...] = ("merge",)
-"""Events of two sources and one target."""
-LINKING: tuple[Event, ...] = ("move", *ONE_TO_TWO, *TWO_TO_ONE)
-"""Events that links are made of."""
+EVENTS = ("move", "division", "appear", "disappear", "split", "merge")
+"""Names of the kinds of events (:mod:`trellis.tracking.event_kinds`)."""
 
 
 class _Link(NamedTuple):
@@ -158,11 +151,14 @@ class PairAnnotation:
     Parameters
     ----------
     links : tuple of (source id, target id, kind)
-        Kind is "move", "division", "split" or "merge"; a division or split has one link for each of
-        its two targets, a merge one for each of its two sources.
+        Kind is "move", "division", "split", "merge" or one of your own; a division or split has one
+        link for each of its two targets, a merge one for each of its two sources.
     known_sources, known_targets : tuple of int, or None
         Ids of the objects whose fate or past is annotated, those that links name included or not;
         None: all of them.
+    gaps : tuple of (source id, target id, frame of the target)
+        Moves to a later frame than the next. The sources are known, listed or not; they disappear
+        in this pair.
 
     Examples
     --------
@@ -174,10 +170,15 @@ class PairAnnotation:
     links: tuple[tuple[int, int, str], ...] = ()
     known_sources: tuple[int, ...] | None = None
     known_targets: tuple[int, ...] | None = None
+    gaps: tuple[tuple[int, int, int], ...] = ()
 
     def __post_init__(self) -> None:
         links = tuple(_link(link) for link in _listed(self.links, "links"))
         vars(self)["links"] = links
+        vars(self)["gaps"] = tuple(
+            _record(gap, (whole(), whole(), whole()), "a gap of an annotation")
+            for gap in _listed(self.gaps, "gaps")
+        )
         for name in ("known_sources", "known_targets"):
             ids = getattr(self, name)
             if ids is not None:
@@ -190,12 +191,13 @@ class PairAnnotation:
         return self.known_sources is None and self.known_targets is None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
-        return {
+        """Return what JSON can hold; gaps if there are any."""
+        said: dict[str, Any] = {
             "links": [list(link) for link in self.links],
             "known_sources": None if self.known_sources is None else list(self.known_sources),
             "known_targets": None if self.known_targets is None else list(self.known_targets),
         }
+        return said | {"gaps": [list(gap) for gap in self.gaps]} if self.gaps else said
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> PairAnnotation:
@@ -205,7 +207,8 @@ class PairAnnotation:
             return None if known is None else tuple(int(i) for i in known)
 
         links = tuple((int(a), int(b), str(kind)) for a, b, kind in value.get("links", ()))
-        return cls(links, ids(value.get("known_sources")), ids(value.get("known_targets")))
+        gaps = tuple((int(a), int(b), int(t)) for a, b, t in value.get("gaps", ()))
+        return cls(links, ids(value.get("known_sources")), ids(value.get("known_targets")), gaps)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ or "disappeared" would be wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -20,6 +20,7 @@ from trellis.arrays import Bools, Float64s, Int64s
 from trellis.domains import number, one_of
 from trellis.errors import DataError
 from trellis.tracking.annotation import annotated_hypotheses, links_of
+from trellis.tracking.event_kinds import SOME_EVENTS, EventKind, all_kinds
 from trellis.tracking.objects import FramePair, PairAnnotation, checked_pairs
 
 __all__ = ["patchify"]
@@ -29,7 +30,11 @@ _MOST_SQUARES = 1e9
 
 
 def patchify(
-    pairs: Iterable[FramePair], size: float | Literal["auto"] = "auto", *, objects: float = 20
+    pairs: Iterable[FramePair],
+    size: float | Literal["auto"] = "auto",
+    *,
+    objects: float = 20,
+    events: Sequence[str | EventKind] = (),
 ) -> list[FramePair]:
     """Divide frame pairs into square patches.
 
@@ -42,6 +47,8 @@ def patchify(
         so that there are no slivers. "auto": such that a patch has about ``objects`` sources.
     objects : float
         Sources of a patch on average, if the size is to be found; over all pairs.
+    events : sequence of EventKind or str
+        Kinds of your own that are annotated.
 
     Returns
     -------
@@ -75,8 +82,10 @@ def patchify(
     pairs = checked_pairs(pairs)
     (one_of("auto") | number(above=0)).check("size", size)
     number(at_least=1).check("objects", objects)
+    SOME_EVENTS.check("events", events)
     side = _side(pairs, objects) if isinstance(size, str) else float(size)
-    return [patch for pair in pairs for patch in _patches(pair, side)]
+    kinds = all_kinds(events)
+    return [patch for pair in pairs for patch in _patches(pair, side, kinds)]
 
 
 def _field(pair: FramePair) -> tuple[Float64s, Float64s]:
@@ -107,7 +116,7 @@ def _side(pairs: list[FramePair], objects: float) -> float:
     return side if side > 0 else np.inf
 
 
-def _patches(pair: FramePair, side: float) -> list[FramePair]:
+def _patches(pair: FramePair, side: float, kinds: Sequence[EventKind]) -> list[FramePair]:
     if not len(pair.source) and not len(pair.target):
         return []
     low, high = _field(pair)
@@ -125,18 +134,20 @@ def _patches(pair: FramePair, side: float) -> list[FramePair]:
 
     cells = np.concatenate([cell(pair.source.position), cell(pair.target.position)])
     n = len(pair.source)
-    annotations = _annotations(pair, cells)
+    annotations = _annotations(pair, cells, kinds)
     return [
         pair.part(cells[:n] == square, cells[n:] == square, annotations.get(square))
         for square in np.unique(cells).tolist()
     ]
 
 
-def _annotations(pair: FramePair, cells: Int64s) -> dict[int, PairAnnotation]:
+def _annotations(
+    pair: FramePair, cells: Int64s, kinds: Sequence[EventKind]
+) -> dict[int, PairAnnotation]:
     """What is known in each patch; ``cells`` are those of all sources, then of all targets."""
     if pair.annotation is None:
         return {}
-    known = annotated_hypotheses(pair, pair.annotation)
+    known = annotated_hypotheses(pair, pair.annotation, kinds)
     n = len(pair.source)
     covers = known.covers(n)
     home = cells[covers[:, 0]]
@@ -156,5 +167,11 @@ def _annotations(pair: FramePair, cells: Int64s) -> dict[int, PairAnnotation]:
             tuple((link.source_id, link.target_id, link.kind) for link in links),
             listed(pair.source.ids, inside[:n], settled[:n]),
             listed(pair.target.ids, inside[n:], settled[n:]),
+            _gaps_of(pair.annotation, pair.source.ids[inside[:n]]),
         )
     return annotations
+
+
+def _gaps_of(annotation: PairAnnotation, sources: Int64s) -> tuple[tuple[int, int, int], ...]:
+    here = set(sources.tolist())
+    return tuple(gap for gap in annotation.gaps if gap[0] in here)

@@ -39,7 +39,7 @@ import numpy as np
 
 from trellis.arrays import Float64s
 from trellis.tracking.features import EventFeature, Relations
-from trellis.tracking.objects import TWO_TO_ONE, Event, Objects
+from trellis.tracking.objects import Objects
 
 __all__ = ["PIXEL_RELATIONS", "describes_pixels", "distributions", "pixel_features"]
 
@@ -78,7 +78,7 @@ def distributions(columns: Sequence[str]) -> dict[str, list[str]]:
 
 
 def pixel_features(
-    event: Event, columns: Sequence[str], relations: Sequence[str]
+    event: str, columns: Sequence[str], relations: Sequence[str]
 ) -> list[EventFeature]:
     """Features of an event that these columns and relations allow.
 
@@ -130,9 +130,9 @@ def _covered(objects: Objects, frame: object, relations: Relations) -> Float64s:
     return _share(relations.between("overlap", 0, 0), objects["area"])
 
 
-def _of_parts(event: Event, columns: Sequence[str], known: set[str]) -> list[EventFeature]:
+def _of_parts(event: str, columns: Sequence[str], known: set[str]) -> list[EventFeature]:
     """Overlap (of splits and merges) and fillings of one object against two."""
-    a, b, one = (0, 1, 2) if event in TWO_TO_ONE else (1, 2, 0)
+    a, b, one = (0, 1, 2) if event == "merge" else (1, 2, 0)
 
     def overlap(*given: Objects | Relations) -> Float64s:
         objects, relations = _roles(given)
@@ -224,8 +224,8 @@ def _distribution_of_moves(name: str, columns: Sequence[str]) -> EventFeature:
     return EventFeature("move", f"{name} distribution change", values)
 
 
-def _distribution_of_parts(event: Event, name: str, columns: Sequence[str]) -> EventFeature:
-    a, b, one = (0, 1, 2) if event in TWO_TO_ONE else (1, 2, 0)
+def _distribution_of_parts(event: str, name: str, columns: Sequence[str]) -> EventFeature:
+    a, b, one = (0, 1, 2) if event == "merge" else (1, 2, 0)
 
     def values(*objects: Objects) -> Float64s:
         first, second = (_quantiles(objects[i], columns) for i in (a, b))

@@ -52,11 +52,13 @@ class Preconditioner:
     Parameters
     ----------
     quantiles : tuple of float64, shape (3, K_e)
-        For each of EVENTS, the 10 % quantile, median and 90 % quantile of its features.
+        For each event, the 10 % quantile, median and 90 % quantile of its features.
     bias : tuple of bool
-        For each of EVENTS, whether it has a column of ones.
+        For each event, whether it has a column of ones.
     knots : tuple of float64, shape (J, K_e)
-        For each of EVENTS, where the steps are; none (J = 0) for a single column.
+        For each event, where the steps are; none (J = 0) for a single column.
+    names : tuple of str
+        The events: EVENTS, then those of one's own.
 
     Examples
     --------
@@ -74,6 +76,7 @@ class Preconditioner:
     quantiles: tuple[Float64s, ...]
     bias: tuple[bool, ...]
     knots: tuple[Float64s, ...]
+    names: tuple[str, ...] = EVENTS
 
     @classmethod
     def learn(
@@ -93,7 +96,7 @@ class Preconditioner:
         bias : bool
             Whether events have a column of ones.
         events : sequence of str
-            Those that have it.
+            Those that have it; names other than EVENTS are events of one's own.
         knots : int
             Number of steps J; 0: a single column for each feature.
 
@@ -109,12 +112,12 @@ class Preconditioner:
         """
         if not len(pairs):
             raise DataError("there is no frame pair to learn the scale of features from")
-        sizes = _sizes(pairs[0], "pair 0")
+        names = _with_own(events)
+        sizes = _sizes(pairs[0], "pair 0", names)
         for i, blocks in enumerate(pairs):
-            if _sizes(blocks, f"pair {i}") != sizes:
+            if (others := _sizes(blocks, f"pair {i}", names)) != sizes:
                 raise DataError(
-                    f"pair {i} has {_sizes(blocks, f'pair {i}')} features for each event, "
-                    f"pair 0 has {sizes}"
+                    f"pair {i} has {others} features for each event, pair 0 has {sizes}"
                 )
         levels = (*_QUANTILES, *np.linspace(*_ENDS, knots))
         learned, steps = [], []
@@ -127,8 +130,8 @@ class Preconditioner:
                     quantiles[:, k] = np.quantile(present, levels)
             learned.append(quantiles[: len(_QUANTILES)])
             steps.append(quantiles[len(_QUANTILES) :])
-        constant = tuple(bias and event in events for event in EVENTS)
-        return cls(tuple(learned), constant, tuple(steps))
+        constant = tuple(bias and event in events for event in names)
+        return cls(tuple(learned), constant, tuple(steps), names)
 
     @classmethod
     def common(
@@ -193,7 +196,7 @@ class Preconditioner:
         Returns
         -------
         list of float64, shape (H_e, sizes[e])
-            Finite numbers, one array for each of EVENTS: the columns of the first feature, those of
+            Finite numbers, one array for each event: the columns of the first feature, those of
             the second, ..., the bias last.
 
         Raises
@@ -201,7 +204,8 @@ class Preconditioner:
         DataError
             If the features are not as many as those learned from.
         """
-        sizes, learned = _sizes(blocks, "the pair"), tuple(q.shape[1] for q in self.quantiles)
+        sizes = _sizes(blocks, "the pair", self.names)
+        learned = tuple(q.shape[1] for q in self.quantiles)
         if sizes != learned:
             raise DataError(
                 f"the pair has {sizes} features for each event, those learned from had {learned}"
@@ -238,39 +242,40 @@ class Preconditioner:
     def as_dict(self) -> dict[str, Any]:
         """Return what JSON can hold."""
         return {
-            "quantiles": {e: q.tolist() for e, q in zip(EVENTS, self.quantiles, strict=True)},
-            "knots": {e: k.tolist() for e, k in zip(EVENTS, self.knots, strict=True)},
-            "bias": [event for event, b in zip(EVENTS, self.bias, strict=True) if b],
+            "quantiles": {e: q.tolist() for e, q in zip(self.names, self.quantiles, strict=True)},
+            "knots": {e: k.tolist() for e, k in zip(self.names, self.knots, strict=True)},
+            "bias": [event for event, b in zip(self.names, self.bias, strict=True) if b],
         }
 
     @classmethod
-    def from_dict(cls, value: Mapping[str, Any]) -> Preconditioner:
-        """Undo :meth:`as_dict`, checking everything."""
+    def from_dict(cls, value: Mapping[str, Any], events: Sequence[str] = EVENTS) -> Preconditioner:
+        """Undo :meth:`as_dict`, checking everything; ``events`` may have some of one's own."""
+        names = _with_own(events)
         try:
             stored, bias = value["quantiles"], list(value["bias"])
             # An event without features is three empty lists.
-            quantiles = [np.array(stored[event], dtype=np.float64) for event in EVENTS]
-            steps = [np.array(value["knots"][event], dtype=np.float64) for event in EVENTS]
+            quantiles = [np.array(stored[event], dtype=np.float64) for event in names]
+            steps = [np.array(value["knots"][event], dtype=np.float64) for event in names]
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(
                 f"the scale of features cannot be read: {type(error).__name__}: {error}"
             ) from error
-        for event, q in zip(EVENTS, quantiles, strict=True):
+        for event, q in zip(names, quantiles, strict=True):
             fits = q.ndim == 2 and len(q) == len(_QUANTILES) and np.isfinite(q).all()
             if not fits or (np.diff(q, axis=0) < 0).any():
                 raise DataError(
                     f"the scale of the features of {event} is not three rows of ascending numbers"
                 )
-        for i, (event, q) in enumerate(zip(EVENTS, quantiles, strict=True)):
+        for i, (event, q) in enumerate(zip(names, quantiles, strict=True)):
             if len(steps[i]) != len(steps[0]):
                 raise DataError("the events differ in their number of knots")
             shape = (len(steps[i]), q.shape[1])
             if steps[i].size != shape[0] * shape[1] or not np.isfinite(steps[i]).all():
                 raise DataError(f"the knots of the features of {event} do not fit them")
             steps[i] = steps[i].reshape(shape)
-        if not set(bias) <= set(EVENTS):
-            raise DataError(f"the events with a bias are {bias}, not of {', '.join(EVENTS)}")
-        return cls(tuple(quantiles), tuple(event in bias for event in EVENTS), tuple(steps))
+        if not set(bias) <= set(names):
+            raise DataError(f"the events with a bias are {bias}, not of {', '.join(names)}")
+        return cls(tuple(quantiles), tuple(event in bias for event in names), tuple(steps), names)
 
 
 def _evened(pairs: Sequence[Sequence[Float64s]]) -> list[Float64s]:
@@ -287,11 +292,16 @@ def _evened(pairs: Sequence[Sequence[Float64s]]) -> list[Float64s]:
     return evened
 
 
-def _sizes(blocks: Sequence[Float64s], what: str) -> tuple[int, ...]:
+def _with_own(events: Sequence[str]) -> tuple[str, ...]:
+    """EVENTS, then those that are none of them."""
+    return tuple(dict.fromkeys((*EVENTS, *events)))
+
+
+def _sizes(blocks: Sequence[Float64s], what: str, names: Sequence[str]) -> tuple[int, ...]:
     """Number of features of each event."""
-    if len(blocks) != len(EVENTS) or any(np.ndim(block) != 2 for block in blocks):
+    if len(blocks) != len(names) or any(np.ndim(block) != 2 for block in blocks):
         raise DataError(
-            f"{what} has {len(blocks)} tables of features; one for each of {', '.join(EVENTS)} is "
+            f"{what} has {len(blocks)} tables of features; one for each of {', '.join(names)} is "
             "needed, with a row for each hypothesis"
         )
     return tuple(block.shape[1] for block in blocks)

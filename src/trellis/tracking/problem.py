@@ -165,7 +165,8 @@ class TrackingProblem:
 
     def divided(self, objects: float = 20) -> TrackingProblem:
         """Return the same problem with patches as samples, to hold some of a few pairs out."""
-        patches = patchify(self.pairs, objects=objects)
+        kinds = self.hypothesis_space.kinds
+        patches = patchify(self.pairs, objects=objects, events=kinds)
         return TrackingProblem(
             patches, self.hypothesis_space, cost=self.cost, normalise=self.normalise
         )
@@ -442,7 +443,7 @@ def as_annotation(value: Any) -> PairAnnotation:
     Examples
     --------
     >>> as_annotation([(3, 4, "move")])
-    PairAnnotation(links=((3, 4, 'move'),), known_sources=(), known_targets=())
+    PairAnnotation(links=((3, 4, 'move'),), known_sources=(), known_targets=(), gaps=())
     """
     try:
         if isinstance(value, PairAnnotation):
@@ -476,6 +477,7 @@ def _merged(pair: FramePair, new: PairAnnotation) -> PairAnnotation:
         links,
         known(old.known_sources, new.known_sources),
         known(old.known_targets, new.known_targets),
+        tuple(sorted({*old.gaps, *new.gaps})),
     )
     for ends, one, other, what in (
         (0, old, new, "source"),
@@ -487,6 +489,7 @@ def _merged(pair: FramePair, new: PairAnnotation) -> PairAnnotation:
         listed = one.known_sources if what == "source" else one.known_targets
         objects = pair.source if what == "source" else pair.target
         alone = (set(objects.ids.tolist()) if listed is None else set(listed)) - linked
+        alone |= {gap[0] for gap in one.gaps} if what == "source" else set()
         clash = sorted(alone & {link[ends] for link in other.links})
         if clash:
             raise InfeasibleError(

@@ -1,9 +1,11 @@
 r"""Detections and links of movies, read from CSV files or tables in memory.
 
 Objects are rows (sequence, frame, id, x, y[, z], features ...), true assignments are rows
-(sequence, frame, source_id, target_id, kind) from frame t to frame t + 1. Both become one
+(sequence, frame, source_id, target_id, kind) from frame t to frame t + 1, or to frame_target. Both
+become one
 :class:`~trellis.tracking.objects.FramePair` for every two frames t, t + 1 that a sequence has;
-where its frame numbers have a gap there is no pair, and tracks end there.
+where its frame numbers have a gap there is no pair, and tracks end there, but for links across it:
+then the frames between are there, without objects.
 
 The tracking model knows fates with at most two targets and pasts with at most two sources. What
 data has beyond that is read as follows, and counted in one line of the log ``"trellis"``:
@@ -13,13 +15,15 @@ data has beyond that is read as follows, and counted in one line of the log ``"t
 - a division or split with three or more targets: that into the two nearest to the parent; the other
   targets appear;
 - a merge of three or more sources: that of the two nearest; the other sources disappear;
+- a division, split or merge of which an object is first seen in a later frame than the next, or
+  last in an earlier one: what there is of it between two frames; the other appears (disappears);
 - a detection that is no cell has no links: it appears and disappears.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -31,14 +35,9 @@ from trellis.arrays import Float64s, Int64s
 from trellis.errors import DataError
 from trellis.files.table import MISSING, Table, read_table
 from trellis.files.text import Source
-from trellis.tracking.objects import (
-    LINKING,
-    ONE_TO_TWO,
-    TWO_TO_ONE,
-    FramePair,
-    Objects,
-    PairAnnotation,
-)
+from trellis.tracking.event_kinds import SOME_EVENTS, EventKind, all_kinds
+from trellis.tracking.late_links import LateLinks
+from trellis.tracking.objects import FramePair, Objects, PairAnnotation
 
 __all__ = ["read_detections"]
 
@@ -47,7 +46,6 @@ _log = logging.getLogger("trellis")
 
 _OBJECT_COLUMNS = ("frame", "id", "x", "y")
 _LINK_COLUMNS = ("frame", "source_id", "target_id")
-_KINDS = (*LINKING, "single_daughter")
 
 
 def read_detections(
@@ -56,6 +54,7 @@ def read_detections(
     *,
     complete: bool = True,
     ignore: Collection[str] = ("track",),
+    events: Sequence[str | EventKind] = (),
 ) -> list[FramePair]:
     """Read detected objects, and what is known of how they belong together.
 
@@ -68,21 +67,24 @@ def read_detections(
         numbers is left out.
         Files are CSV with a header, plain or compressed (gzip, bzip2, xz).
     links : path, open file, mapping of columns, or DataFrame, optional
-        Columns ``frame`` (of the source), ``source_id``, ``target_id``; ``sequence`` if the objects
-        have it; ``kind``: move, division, single_daughter, split or merge. A link without kind is a
-        division if its source has several links, else a move.
+        Columns ``frame`` (of the source), ``source_id``, ``target_id``; ``frame_target`` if objects
+        may be missed for a frame or more (without, or where a cell is empty: the next frame);
+        ``sequence`` if the objects have it; ``kind``: move, division, single_daughter, split or
+        merge. A link without kind is a division if its source has several links, else a move.
     complete : bool
         Whether the links of a pair of frames are all there are, so that an object without link
         appeared or disappeared; if not, nothing is known of it.
     ignore : collection of str
         Columns of the objects that are no features, such as the true track.
+    events : sequence of EventKind or str
+        Kinds of your own that links may be of, too; the names of others change nothing.
 
     Returns
     -------
     list of FramePair
         Sorted by sequence and frame, objects by id. Where no link is given ``annotation`` is
-        None: nobody has looked at the pair. The extent is the bounding box of all objects of the
-        sequence.
+        None: nobody has looked at the pair. Links to later frames than the next are ``gaps`` of the
+        annotation. The extent is the bounding box of all objects of the sequence.
 
     Raises
     ------
@@ -102,11 +104,12 @@ def read_detections(
     """
     if isinstance(ignore, str):
         raise DataError(f"ignore must be a collection of column names, not the string {ignore!r}")
+    SOME_EVENTS.check("events", events)
     frames = _read_frames(read_table(objects, "objects"), ignore)
     if links is None:
         annotations: dict[tuple[int, int], PairAnnotation] = {}
     else:
-        annotations = _read_links(read_table(links, "links"), frames, complete)
+        annotations = _read_links(read_table(links, "links"), frames, complete, all_kinds(events))
     pairs = []
     for sequence, frame in frames.pairs:
         source, target = (frames.objects[sequence, t] for t in (frame, frame + 1))
@@ -198,7 +201,7 @@ def _of(sequence: str) -> str:
 
 
 def _read_links(
-    table: Table, frames: _Frames, complete: bool
+    table: Table, frames: _Frames, complete: bool, events: Sequence[EventKind]
 ) -> dict[tuple[int, int], PairAnnotation]:
     """Annotations of the pairs that links name."""
     table.require(_LINK_COLUMNS)
@@ -206,19 +209,48 @@ def _read_links(
     frame = table.integers("frame")
     ids = np.stack([table.integers(f"{end}_id") for end in ("source", "target")], axis=1)
     kinds = np.array(["" if k.lower() in MISSING else k for k in table.texts("kind")], dtype=object)
+    known = [event.name for event in events if event.n_sources and event.n_targets]
+    known.append("single_daughter")
     for row, kind in enumerate(kinds):
-        if kind and kind not in _KINDS:
-            raise table.fail(row, f"unknown kind {kind!r}; known are {', '.join(_KINDS)}")
+        if kind and kind not in known:
+            raise table.fail(
+                row,
+                f"unknown kind {kind!r}; known are {', '.join(known)}"
+                " (a kind of your own has to be given in events)",
+            )
+    late = LateLinks(table, sequence, frame, ids, kinds, complete=complete)
+    _check_late(late, frames)
     order = np.lexsort((ids[:, 1], ids[:, 0], frame, sequence))
+    order = order[late.near[order]]
     keys = np.stack([sequence, frame])[:, order]
     starts = np.flatnonzero(np.any(keys[:, 1:] != keys[:, :-1], axis=0)) + 1
-    reader = _LinkReader(table, frames, ids, kinds, complete)
+    reader = _LinkReader(table, frames, ids, late.kinds_of_near, complete, events)
     annotations = {}
     for rows in np.split(order, starts) if len(order) else []:
         pair = int(sequence[rows[0]]), int(frame[rows[0]])
         annotations[pair] = reader.annotation(pair, rows)
+    reader.n_late, reader.n_single = late.n_beyond, reader.n_single + late.n_single
+    reader.n_half += late.n_half
     reader.report()
-    return annotations
+    return late.added_to(annotations)
+
+
+def _check_late(late: LateLinks, frames: _Frames) -> None:
+    """Refuse links to what is not there; frames that they pass over are there, if empty."""
+    for row in late.rows:
+        for end, key in enumerate(late.ends(row)):
+            here = frames.objects.get(key[:2])
+            if here is None or key[2] not in here.ids:
+                raise late.table.fail(
+                    row,
+                    f"{('source', 'target')[end]}_id {key[2]} is not in frame {key[1]}"
+                    f"{_of(frames.sequences[key[0]])} of {frames.name}; correct the link or add "
+                    "the object",
+                )
+    for sequence, frame in late.passed(frames.objects):
+        some = next(iter(frames.objects.values()))
+        frames.objects[sequence, frame] = some.take(np.zeros(0, np.int64))
+    frames.pairs[:] = [(s, t) for s, t in sorted(frames.objects) if (s, t + 1) in frames.objects]
 
 
 def _sequence_numbers(table: Table, frames: _Frames) -> Int64s:
@@ -242,13 +274,17 @@ class _LinkReader:
     """Turns the links of a pair into an annotation; counts what the model cannot say."""
 
     def __init__(
-        self, table: Table, frames: _Frames, ids: Int64s, kinds: NDArray[Any], complete: bool
-    ) -> None:
+        self, table: Table, frames: _Frames, ids: Int64s, kinds: NDArray[Any], complete: bool,
+        events: Sequence[EventKind],
+    ) -> None:  # fmt: skip
         self.table, self.frames, self.ids, self.kinds = table, frames, ids, kinds
         self.complete = complete
+        self.forks = tuple(event.name for event in events if event.n_targets == 2)
+        self.joins = tuple(event.name for event in events if event.n_sources == 2)
         self.n_single = 0
         self.n_half = 0
         self.n_many = 0
+        self.n_late = 0
 
     def annotation(self, pair: tuple[int, int], rows: Int64s) -> PairAnnotation:
         """Annotation of one pair, from the rows of its links (sorted by source, then target)."""
@@ -268,10 +304,11 @@ class _LinkReader:
         blank = kinds == ""
         kinds[blank] = np.where(forks[blank], "division", "move")
         for j in np.unique(b[joins]):
-            self._check_group(rows[b == j], kinds[b == j], TWO_TO_ONE, "pasts", 1)
+            self._check_group(rows[b == j], kinds[b == j], self.joins, "pasts", 1)
         for i in np.unique(a[forks]):
-            self._check_group(rows[a == i], kinds[a == i], ONE_TO_TWO, "fates", 0)
-        alone = ~forks & ~joins & (kinds != "move")
+            self._check_group(rows[a == i], kinds[a == i], self.forks, "fates", 0)
+        two = (*self.forks, *self.joins, "single_daughter")
+        alone = ~forks & ~joins & np.isin(kinds.astype(str), two)
         half = alone & (kinds != "single_daughter") & (not self.complete)
         self.n_half += int(half.sum())
         self.n_single += int((alone & ~half).sum())
@@ -350,6 +387,11 @@ class _LinkReader:
             )
         if self.n_many:
             remarks.append(f"{self.n_many} of three or more: only the two nearest")
+        if self.n_late:
+            remarks.append(
+                f"{self.n_late} link(s) of divisions, splits or merges to a later frame than the "
+                "next: no links"
+            )
         if remarks:
             _log.warning(
                 "%s: read as what the model knows: %s", self.table.name, "; ".join(remarks)

@@ -1,7 +1,8 @@
 """Tracks: what the links between frames say of whole movies.
 
 Every object belongs to one track, a run of objects, one a frame but for frames in which it was
-missed. Links make tracks thus:
+missed. Links make tracks thus, and those of other kinds in one of these ways
+(:mod:`trellis.tracking.event_kinds`):
 
 - move: the track goes on, in the next frame or a later one;
 - division: the track ends, each daughter begins a track whose parent it is;
@@ -20,16 +21,14 @@ import csv
 import math
 import os
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from trellis.errors import DataError
 from trellis.files import atomic_write
+from trellis.tracking.event_kinds import SOME_EVENTS, EventKind, all_kinds
 from trellis.tracking.objects import (
-    LINKING,
-    ONE_TO_TWO,
-    TWO_TO_ONE,
     FramePair,
     Link,
     checked_events,
@@ -91,12 +90,17 @@ class TrackingResult:
         Sorted by sequence and number.
     objects : list of TrackedObject
         All objects, sorted by sequence, frame and id.
+    score, bound : float or None
+        The sum of the scores that a model gives, and a bound that no tracking exceeds; equal where
+        the tracks are proven best. None if nothing is known of that.
     """
 
     links: list[Link]
     events: list[TrackEvent]
     tracks: list[Track]
     objects: list[TrackedObject]
+    score: float | None = field(default=None, compare=False)
+    bound: float | None = field(default=None, compare=False)
 
     def write(self, path: str | os.PathLike[Any]) -> None:
         """Write a CSV file of the objects: sequence, frame, id, x, y, track, parent (-1: none).
@@ -115,7 +119,11 @@ class TrackingResult:
 
 
 def assemble_tracks(
-    pairs: Iterable[FramePair], links: Iterable[Link], events: Iterable[TrackEvent] = ()
+    pairs: Iterable[FramePair],
+    links: Iterable[Link],
+    events: Iterable[TrackEvent] = (),
+    *,
+    kinds: Sequence[str | EventKind] = (),
 ) -> TrackingResult:
     """Join links of frame pairs to tracks.
 
@@ -124,9 +132,11 @@ def assemble_tracks(
     pairs : iterable of FramePair
         All objects; an object may be in several pairs (or patches).
     links : iterable of Link
-        Of kind move, division, split or merge.
+        Of kind move, division, split, merge, or one of your own.
     events : iterable of TrackEvent
         Kept in the result as they are.
+    kinds : sequence of EventKind or str
+        Kinds of your own that links are of.
 
     Raises
     ------
@@ -149,7 +159,8 @@ def assemble_tracks(
     """
     links, events = checked_links(links), [TrackEvent(*e) for e in checked_events(events)]
     centres = _centres(checked_pairs(pairs))
-    past = _pasts(links, centres)
+    SOME_EVENTS.check("kinds", kinds)
+    past = _pasts(links, centres, all_kinds(kinds))
     tracks: list[Track] = []
     objects: list[TrackedObject] = []
     place: dict[_Key, int] = {}  # of an object's track among all tracks
@@ -173,7 +184,8 @@ def assemble_tracks(
 def annotated_events(pairs: Iterable[FramePair]) -> tuple[list[Link], list[TrackEvent]]:
     """Return what the annotations of frame pairs say, as a result says it.
 
-    An object that no link names appeared or disappeared if its past or fate is known.
+    An object that no link names appeared or disappeared if its past or fate is known; gaps are
+    links, too.
 
     Examples
     --------
@@ -187,19 +199,36 @@ def annotated_events(pairs: Iterable[FramePair]) -> tuple[list[Link], list[Track
     """
     links: list[Link] = []
     events: list[TrackEvent] = []
-    for pair in checked_pairs(pairs):
+    pairs = checked_pairs(pairs)
+    missed = _gaps(pairs)
+    past = defaultdict(set)  # of gaps, as the others are listed below
+    for link in missed:
+        past[link.sequence, link.frame_target].add(link.target_id)
+    for pair in pairs:
         note = pair.annotation
         if note is None:
             continue
         links += [Link(pair.sequence, pair.frame, *link) for link in note.links]
+        gone = {source for source, _, _ in note.gaps}
+        begun = past[pair.sequence, pair.frame + 1]
         for end, kind, objects, known in (
             (0, "disappear", pair.source, note.known_sources),
             (1, "appear", pair.target, note.known_targets),
         ):
-            frame, linked = pair.frame + end, {link[end] for link in note.links}
+            frame = pair.frame + end
+            linked = {link[end] for link in note.links} | (begun if end else gone)
             ids = objects.ids.tolist() if known is None else sorted(known)
             events += [TrackEvent(pair.sequence, frame, i, kind) for i in ids if i not in linked]
-    return links, events
+    return links + missed, events
+
+
+def _gaps(pairs: Iterable[FramePair]) -> list[Link]:
+    return [
+        Link(pair.sequence, pair.frame, source, target, "move", frame)
+        for pair in pairs
+        if pair.annotation is not None
+        for source, target, frame in pair.annotation.gaps
+    ]
 
 
 _Key = tuple[str, int, int]  # sequence, frame, id
@@ -215,16 +244,17 @@ def _centres(pairs: Iterable[FramePair]) -> dict[_Key, tuple[float, ...]]:
 
 
 def _pasts(
-    links: list[Link], centres: dict[_Key, tuple[float, ...]]
+    links: list[Link], centres: dict[_Key, tuple[float, ...]], kinds: Sequence[EventKind]
 ) -> dict[_Key, tuple[_Key, bool]]:
     """Past of each object that has one, and whether the same track goes on from there."""
     fates: dict[_Key, dict[_Key, str]] = defaultdict(dict)
     pasts: dict[_Key, dict[_Key, str]] = defaultdict(dict)
+    linking = {kind.name: kind for kind in kinds if kind.n_sources and kind.n_targets}
     for sequence, frame, source_id, target_id, kind, frame_target in links:
         source, target = (sequence, frame, source_id), (sequence, frame_target, target_id)
-        if kind not in LINKING:
+        if kind not in linking:
             raise DataError(
-                f"{_named(source)}: unknown kind of link {kind!r}; known are {', '.join(LINKING)}"
+                f"{_named(source)}: unknown kind of link {kind!r}; known are {', '.join(linking)}"
             )
         for key in (source, target):
             if key not in centres:
@@ -234,12 +264,12 @@ def _pasts(
         fates[source][target] = kind
         pasts[target][source] = kind
     for groups, forks, what in (
-        (fates, ONE_TO_TWO, "fates"),
-        (pasts, TWO_TO_ONE, "pasts"),
+        (fates, {name for name, kind in linking.items() if kind.n_targets == 2}, "fates"),
+        (pasts, {name for name, kind in linking.items() if kind.n_sources == 2}, "pasts"),
     ):
         for key, group in groups.items():
-            kinds = set(group.values())
-            if len(group) > 1 and (len(kinds) > 1 or not kinds <= set(forks)):
+            said = set(group.values())
+            if len(group) > 1 and (len(said) > 1 or not said <= forks):
                 near = {abs(other[1] - key[1]) for other in group} == {1}
                 ids = " and ".join(
                     str(other[2]) if near else f"{other[2]} of frame {other[1]}"
@@ -253,10 +283,10 @@ def _pasts(
     result: dict[_Key, tuple[_Key, bool]] = {}
     for target, sources in pasts.items():
         source = nearest(target, sources) if len(sources) > 1 else next(iter(sources))
-        kind = sources[source]
-        if kind == "split" and target != nearest(source, fates[source]):
+        daughters = linking[sources[source]].daughters
+        if not daughters and len(fates[source]) > 1 and target != nearest(source, fates[source]):
             continue  # the lesser part: no past
-        result[target] = source, kind != "division"
+        result[target] = source, not daughters
     return result
 
 

@@ -20,15 +20,16 @@ X. Lou and F. A. Hamprecht, *Structured learning for cell tracking*, 2011.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Set
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from trellis.domains import instance
 from trellis.errors import DataError
 from trellis.evaluation.spans import PrecisionRecall
-from trellis.tracking.objects import ONE_TO_TWO, TWO_TO_ONE, Link, checked_events, checked_links
+from trellis.tracking.event_kinds import KINDS
+from trellis.tracking.objects import EVENTS, Link, checked_events, checked_links
 from trellis.tracking.result import TrackEvent
 
 __all__ = ["EventKey", "LinkScores", "event_set", "score_links", "task_loss"]
@@ -56,14 +57,18 @@ class LinkScores:
     ----------
     links, divisions : PrecisionRecall
         With the counts ``correct``, ``predicted`` and ``support`` (true ones).
+    kinds : dict of str to PrecisionRecall
+        The same for each kind of event that links are of. The table has those of one's own, too.
     """
 
     links: PrecisionRecall
     divisions: PrecisionRecall
+    kinds: Mapping[str, PrecisionRecall] = field(default_factory=dict)
 
     def __str__(self) -> str:
         lines = ["           precision   recall       F1     true  predicted"]
-        for name, s in (("links", self.links), ("divisions", self.divisions)):
+        own = [(kind, s) for kind, s in self.kinds.items() if kind not in EVENTS]
+        for name, s in (("links", self.links), ("divisions", self.divisions), *own):
             lines.append(
                 f"{name:<9}  {s.precision:9.2%}  {s.recall:7.2%}  {100 * s.f1:7.2f}"
                 f"  {s.support:7}  {s.predicted:9}"
@@ -92,17 +97,21 @@ def score_links(truth: Iterable[Link], predicted: Iterable[Link]) -> LinkScores:
     divisions    100.00%  100.00%   100.00        1          1
     """
     truth, predicted = checked_links(truth), checked_links(predicted)
-    return LinkScores(
-        _compare({link.ends for link in truth}, {link.ends for link in predicted}),
-        _compare(_divisions(truth), _divisions(predicted)),
-    )
+    kinds = dict.fromkeys(["division", *sorted({link.kind for link in (*truth, *predicted)})])
+    events = event_set(truth), event_set(predicted)
+    by_kind = {
+        kind: _compare(*({event for event in some if event.kind == kind} for some in events))
+        for kind in kinds
+    }
+    ends = ({link.ends for link in some} for some in (truth, predicted))
+    return LinkScores(_compare(*ends), by_kind["division"], by_kind)
 
 
 def event_set(links: Iterable[Link], events: Iterable[TrackEvent] = ()) -> set[EventKey]:
     """Gather links and events to a set of events, each with all its objects.
 
-    Links of one kind are one event if they share their source (division, split) or their target
-    (merge).
+    Links of one kind other than move are one event if they share their source (division, split) or
+    their target (merge).
 
     Examples
     --------
@@ -115,11 +124,13 @@ def event_set(links: Iterable[Link], events: Iterable[TrackEvent] = ()) -> set[E
     division 0 (7,) (1, 2)
     """
     result = set()
+    listed = set(checked_links(links))
+    joining = _joining(listed)
     joint: dict[tuple[str, str, int, int], set[Link]] = defaultdict(set)
-    for link in checked_links(links):
-        if link.kind in TWO_TO_ONE:
+    for link in listed:
+        if link.kind in joining:
             joint[link.kind, link.sequence, link.frame_target, link.target_id].add(link)
-        elif link.kind in ONE_TO_TWO:
+        elif link.kind != "move":
             joint[link.kind, link.sequence, link.frame, link.source_id].add(link)
         else:
             result.add(_event([link]))
@@ -157,6 +168,17 @@ def task_loss(truth: Set[EventKey], predicted: Set[EventKey]) -> float:
     return len(truth ^ predicted) / len(truth)
 
 
+def _joining(links: Set[Link]) -> set[str]:
+    """Kinds of two sources; of those of one's own, that targets have several links says it."""
+    targets = Counter(
+        (link.kind, link.sequence, link.frame_target, link.target_id)
+        for link in links
+        if link.kind not in EVENTS
+    )
+    own = {target[0] for target, n in targets.items() if n > 1}
+    return own | {kind.name for kind in KINDS if kind.n_sources == 2}
+
+
 def _event(links: Iterable[Link]) -> EventKey:
     """The event that these links are."""
     together = sorted(links, key=lambda link: (link.frame, link.frame_target, *link.ends))
@@ -165,10 +187,6 @@ def _event(links: Iterable[Link]) -> EventKey:
     targets = tuple(dict.fromkeys(link.target_id for link in together))
     told = gaps if any(gaps) else ()
     return EventKey(first.kind, first.sequence, first.frame, sources, targets, told)
-
-
-def _divisions(links: list[Link]) -> set[EventKey]:
-    return event_set(link for link in links if link.kind == "division")
 
 
 def _compare(truth: Set[object], predicted: Set[object]) -> PrecisionRecall:

@@ -1,0 +1,354 @@
+r"""Gaps: whether an object that begins is the one that ended some frames before.
+
+A *skip* (i, k) says that object i of frame t and object k of frame t + 1 + m are one, which was
+missed m times. Where frame pairs are solved by themselves, i disappears and k appears; a skip is
+both at once, and *gains* a number g:
+
+.. math:: s_{ik} = s_{\text{disappear}}(i) + s_{\text{appear}}(k) + g_{ik}, \qquad
+    g_{ik} = \frac{1}{\kappa} \langle v, G_{ik}\rangle .
+
+**Similarity.** The features of moves are measured between the two frames. In runs of m + 1 moves it
+is known which objects are one, and so a logistic regression learns the logarithm of the density
+ratio :math:`\log p(x \mid \text{same}) / p(x \mid \text{other})`.
+
+**Decision.** G holds a constant for each m (how often objects are missed), the similarity, and how
+often i was seen before and k afterwards: what flickers is seldom a cell. A second logistic
+regression says how probable skips are,
+
+.. math:: \operatorname{logit} p_{ik} = \langle v, G_{ik}\rangle - \kappa\, \Delta_{ik} ,
+
+:math:`\Delta_{ik}` being what the events are worth that i and k would have to give up. So
+:math:`\kappa` is the scale between log odds and scores, and in the assignment problem of the movie
+a skip is chosen where it is more probable than not.
+
+**Where nothing is annotated** only objects that both end and begin are thought to be one, and two
+that were seen once each never. The share :math:`\pi` of missed ones among those that end follows
+from the movie by expectation maximisation, with :math:`o_{ik} = \frac{\pi}{1 - \pi}
+\frac{1}{\bar n} \frac{p(x \mid \text{same})}{p(x \mid \text{other})}` and
+:math:`\bar n` the mean number of candidates,
+
+.. math:: p_{ik} = \frac{o_{ik}}{1 + \sum_{k'} o_{ik'} + \sum_{i'} o_{i'k} - o_{ik}}, \qquad
+    \pi = \frac{1}{n} \sum p_{ik} ,
+
+and the decision is learned from these probabilities, beside what is annotated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.arrays import Bools, Float64s, Int64s
+from trellis.errors import CorruptModelError
+from trellis.files.stored import header_value, take
+from trellis.solvers.logistic import fit_logistic
+from trellis.tracking.features import event_features
+from trellis.tracking.hypotheses import make_hypotheses
+from trellis.tracking.hypothesis_space import HypothesisSpace
+from trellis.tracking.movie import Movie, PairwiseSolution
+from trellis.tracking.objects import EVENTS
+from trellis.tracking.preconditioning import Preconditioner
+
+__all__ = ["GapModel", "Similarity", "Skips"]
+
+_MOVES = ("move", "appear", "disappear")
+_KNOTS = 3
+_ENOUGH = 20  # runs of moves that say what one and the same object looks like
+_PLENTY = 5_000  # likewise
+_SURE = 12.0  # log density ratios beyond it are not believed
+_RUN = 6  # frames of a run that are counted
+_LEAST_KAPPA = 0.1
+_N_DECISION = 7  # features of the decision beside the constants
+
+
+@dataclass(frozen=True, eq=False)
+class Skips:
+    """Objects that may be one, after so many missed frames.
+
+    Parameters
+    ----------
+    missed : int64, shape (S,)
+        Number of frames between.
+    source, target : int64, shape (S,)
+        Numbers of the objects in the movie.
+    similarity : float64, shape (S,)
+        Logarithm of the density ratio.
+    """
+
+    missed: Int64s
+    source: Int64s
+    target: Int64s
+    similarity: Float64s
+
+    def __len__(self) -> int:
+        return len(self.missed)
+
+    def take(self, rows: Int64s | Bools) -> Skips:
+        """Return some of them."""
+        return Skips(self.missed[rows], self.source[rows], self.target[rows], self.similarity[rows])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Skips]) -> Skips:
+        """Return all of several."""
+        number = np.zeros(0, np.int64)
+        return cls(
+            np.concatenate([number, *(part.missed for part in parts)]),
+            np.concatenate([number, *(part.source for part in parts)]),
+            np.concatenate([number, *(part.target for part in parts)]),
+            np.concatenate([np.zeros(0), *(part.similarity for part in parts)]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Similarity:
+    """How much two objects look as if they were one, after so many missed frames.
+
+    Parameters
+    ----------
+    scale : Preconditioner
+        Of the features of moves.
+    weights : float64, shape (K + 1,)
+        The constant is the last.
+    """
+
+    scale: Preconditioner
+    weights: Float64s
+
+    @classmethod
+    def learned(cls, table: Float64s, same: Bools) -> Similarity:
+        """Learn from the features of pairs of objects (n, K), and whether they are the same."""
+        scale = Preconditioner.learn([_alone(table)], bias=True, events=("move",), knots=_KNOTS)
+        columns = scale.transform(_alone(table))[0]
+        precision = np.ones(columns.shape[1])
+        precision[-1] = 1e-6
+        weights = fit_logistic(columns, same, np.zeros(len(precision)), precision)
+        weights[-1] -= np.log(same.sum() / (~same).sum())
+        return cls(scale, weights)
+
+    def of(self, table: Float64s) -> Float64s:
+        """Log density ratio of each row."""
+        return np.clip(self.scale.transform(_alone(table))[0] @ self.weights, -_SURE, _SURE)
+
+
+@dataclass(frozen=True, eq=False)
+class GapModel:
+    """How probable it is that two objects are one that was missed between.
+
+    Parameters
+    ----------
+    similarities : tuple of Similarity
+        After 0, 1, 2, ... missed frames.
+    weights : float64, shape (7 + len(similarities),)
+        Of the decision, in units of scores: that of what is given up is -1, the constants are last.
+    """
+
+    similarities: tuple[Similarity, ...]
+    weights: Float64s
+
+    @property
+    def most_missed(self) -> int:
+        """Frames that an object may be missed for."""
+        return len(self.similarities) - 1
+
+    @classmethod
+    def learned(
+        cls, solutions: Sequence[PairwiseSolution], space: HypothesisSpace, max_gap: int
+    ) -> Self | None:
+        """Learn from movies that are solved pair by pair; None if too few objects go on in them."""
+        similarities = []
+        for missed in range(max_gap + 1):
+            known = _known_runs(solutions, space, missed)
+            if known is None:
+                break
+            similarities.append(Similarity.learned(*known))
+        if len(similarities) < 2:
+            return None
+        model = cls(tuple(similarities), np.zeros(0))
+        tables, right = [], []
+        for solution in solutions:
+            skips = model.skips(space, solution)
+            annotated, told = _annotated(solution.movie, skips)
+            tables.append(_decision_features(solution, skips, len(similarities)))
+            right.append(np.where(told, annotated, _guessed(solution, skips)))
+        table = np.concatenate(tables)
+        precision = np.full(table.shape[1], 0.01)
+        weights = fit_logistic(table, np.concatenate(right), np.zeros(len(precision)), precision)
+        return cls(model.similarities, weights / max(-weights[0], _LEAST_KAPPA))
+
+    def skips(
+        self,
+        space: HypothesisSpace,
+        solution: PairwiseSolution,
+        frames: Iterable[int] | None = None,
+    ) -> Skips:
+        """Find all skips within the gates, from these frames or from all.
+
+        Those to the next frame are between objects that end and begin only.
+        """
+        parts = []
+        for t in solution.movie.frames if frames is None else frames:
+            for missed, similarity in enumerate(self.similarities):
+                near = _near(solution.movie, t, missed, space)
+                if near is None:
+                    continue
+                source, target, table = near
+                number = np.full(len(source), missed)
+                here = Skips(number, source, target, similarity.of(table))
+                if not missed:
+                    here = here.take(solution.ends[source] & solution.begins[target])
+                parts.append(here)
+        return Skips.joined(parts)
+
+    def stored(self) -> tuple[dict[str, Any], dict[str, Float64s]]:
+        """Return what JSON can hold, and arrays, for a model file."""
+        scales = [similarity.scale.as_dict() for similarity in self.similarities]
+        similar = np.stack([similarity.weights for similarity in self.similarities])
+        return {"scales": scales}, {"gap_similarity": similar, "gap_decision": self.weights}
+
+    @classmethod
+    def restored(
+        cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], n_features: int
+    ) -> Self:
+        """Undo :meth:`stored`, checking everything; features of moves are so many."""
+        stored = header_value(header, "scales", list, items=dict)
+        scales = tuple(map(Preconditioner.from_dict, stored))
+        shape = (_KNOTS, n_features)
+        if len(scales) < 2 or any(s.knots[0].shape != shape or not s.bias[0] for s in scales):
+            raise CorruptModelError("how alike objects are over gaps does not fit its features")
+        width = n_features * _KNOTS + 1
+        similar = take(arrays, "gap_similarity", np.float64, (len(scales), width))
+        decision = take(arrays, "gap_decision", np.float64, (_N_DECISION + len(scales),))
+        return cls(tuple(map(Similarity, scales, similar)), decision)
+
+    def gains(self, solution: PairwiseSolution, skips: Skips) -> Float64s:
+        """What each skip gains, beside a disappearance and an appearance."""
+        table = _decision_features(solution, skips, len(self.similarities))
+        gains: Float64s = table[:, 1:] @ self.weights[1:]
+        return gains
+
+
+# ------------------------------------------------------------------------------- what is measured
+
+
+def _alone(table: Float64s) -> list[Float64s]:
+    """Features of moves, as if there were no other events."""
+    return [table, *[np.zeros((0, 0))] * (len(EVENTS) - 1)]
+
+
+def _near(
+    movie: Movie, t: int, missed: int, space: HypothesisSpace
+) -> tuple[Int64s, Int64s, Float64s] | None:
+    """Numbers of objects that may be one, and the features of moves between them."""
+    pair = movie.apart(t, missed)
+    if pair is None:
+        return None
+    near = make_hypotheses(
+        pair, events=_MOVES, n_neighbors=space.n_neighbors, max_distance=space.max_distance,
+        annotated=False,
+    )  # fmt: skip
+    near = near.take(near.of("move"))
+    # What is known of two objects together, such as overlap, is known of consecutive frames only.
+    moves = [f for f in space.features if f.event == "move" and not f.relations]
+    table = event_features(pair, near, moves)[0]
+    after = movie.first[t + 1 + missed]
+    return movie.first[t] + near.source[:, 0], after + near.target[:, 0], table
+
+
+def _decision_features(solution: PairwiseSolution, skips: Skips, n_lengths: int) -> Float64s:
+    """Features of the decision (S, 7 + n_lengths): what is given up first, the constants last."""
+    before, after = (
+        solution.seen_before(_RUN)[skips.source],
+        solution.seen_after(_RUN)[skips.target],
+    )
+    lost = solution.worth_out[skips.source] + solution.worth_in[skips.target]
+    flickers = (before == 1) & (after == 1)
+    runs = [before == 1, after == 1, flickers, np.minimum(before, after), np.maximum(before, after)]
+    shared = [lost, skips.similarity, *runs]
+    lengths = [skips.missed == missed for missed in range(n_lengths)]
+    return np.stack([*shared, *lengths], axis=1).astype(np.float64)
+
+
+def _known_runs(
+    solutions: Sequence[PairwiseSolution], space: HypothesisSpace, missed: int
+) -> tuple[Float64s, Bools] | None:
+    """Features of objects beside those at the other end of their runs; None if there are few."""
+    tables: list[Float64s] = []
+    same, n_same = [np.zeros(0, np.bool_)], 0
+    for solution in solutions:
+        end = solution.onward
+        for _ in range(missed):
+            end = np.where(end >= 0, solution.onward[end], -1)
+        runs = int((end >= 0).sum())
+        frames = list(solution.movie.frames)
+        step = max(1, runs // _PLENTY)
+        for t in frames[::step]:
+            near = _near(solution.movie, t, missed, space)
+            if near is None:
+                continue
+            source, target, table = near
+            known = end[source] >= 0
+            tables.append(table[known])
+            same.append(end[source[known]] == target[known])
+            n_same += int(same[-1].sum())
+    right: Bools = np.concatenate(same)
+    if n_same < _ENOUGH or (~right).sum() < _ENOUGH:
+        return None
+    return np.concatenate(tables), right
+
+
+# ------------------------------------------------------------------------------- what is known
+
+
+def _annotated(movie: Movie, skips: Skips) -> tuple[Float64s, Bools]:
+    """Whether each skip is annotated as right, and whether anything is annotated of its source."""
+    n = movie.n_objects
+    told, until = np.zeros(n, bool), np.full(n, -1)
+    for pair in movie.pairs:
+        note = pair.annotation
+        if note is None:
+            continue
+        row = {i: r for r, i in enumerate(pair.source.ids.tolist())}
+        first = movie.first[pair.frame]
+        if note.known_sources is None:
+            told[movie.numbers(pair.frame)] = True
+        else:
+            ids = {*note.known_sources, *(link[0] for link in note.links)}
+            told[[first + row[i] for i in ids if i in row]] = True
+        for i, k, frame in note.gaps:
+            there = movie.frames.get(frame)
+            if i in row and there is not None:
+                told[first + row[i]] = True
+                until[first + row[i]] = movie.first[frame] + int(np.argmax(there.ids == k))
+        after = {i: r for r, i in enumerate(pair.target.ids.tolist())}
+        for i, k, kind in note.links:
+            if kind == "move" and i in row and k in after:
+                until[first + row[i]] = movie.first[pair.frame + 1] + after[k]
+    return (until[skips.source] == skips.target).astype(np.float64), told[skips.source]
+
+
+def _guessed(solution: PairwiseSolution, skips: Skips) -> Float64s:
+    """Probability of each skip between objects that end and begin, by how often there are any."""
+    before, after = solution.seen_before(2), solution.seen_after(2)
+    loose = solution.ends[skips.source] & solution.begins[skips.target] & (skips.missed > 0)
+    able = loose & ((before[skips.source] > 1) | (after[skips.target] > 1))
+    last = solution.movie.numbers(max(solution.movie.frames))
+    n_ends = int(solution.ends.sum()) - int(solution.ends[last].sum())
+    p = np.zeros(len(skips))
+    if not able.any():
+        return p
+    n = solution.movie.n_objects
+    source, target = skips.source[able], skips.target[able]
+    each = np.exp(skips.similarity[able]) / max(1.0, loose.sum() / n_ends)
+    share = 0.3
+    for _ in range(100):
+        odds = share / (1 - share) * each
+        rivals = np.bincount(source, odds, n)[source] + np.bincount(target, odds, n)[target]
+        p[able] = odds / (1 + rivals - odds)
+        last_share, share = share, (p.sum() + 0.5) / (n_ends + 1)
+        if abs(share - last_share) < 1e-6:
+            break
+    return p
