@@ -33,12 +33,16 @@ def test_moves_divisions_and_renamed_tracks(tmp_path):
     ]
 
 
-def test_gaps_are_counted(tmp_path, caplog):
+def test_missed_frames_and_late_daughters(tmp_path, caplog):
     text = "1 0 3 0\n2 5 5 1\n3 5 5 1\n4 0 5 0\n"
+    frames = [{1, 4}, {4}, {1, 4}, {1, 4}, {4}, {2, 3, 4}]
     with caplog.at_level(logging.WARNING, "trellis"):
-        found = rows(tmp_path, text, [{1, 4}, {4}, {1, 4}, {1, 4}, {4}, {2, 3, 4}])
-    assert [row for row in found if row[1] != 3] == [(2, 0, 0, "move")]
-    assert "3 link(s) of tracks over missing frames: not annotated" in caplog.text
+        found = rows(tmp_path, text, frames)
+    assert [row for row in found if row[1] != 3] == [(0, 0, 0, "move"), (2, 0, 0, "move")]
+    assert "2 parent(s) that end before their daughters begin: not annotated" in caplog.text
+    table = links_of_tracks(tmp_path, {"": {t: np.array(sorted(f)) for t, f in enumerate(frames)}})
+    steps = zip(table["frame"], table["frame_target"], table["source_id"], strict=True)
+    assert [step for step in steps if step[2] == 0] == [(0, 2, 0), (2, 3, 0)]
 
 
 @pytest.mark.parametrize(
@@ -46,7 +50,11 @@ def test_gaps_are_counted(tmp_path, caplog):
     [
         ("1 0 1 0\n", [{1}, {1, 9}], "frame 1 has the label 9, but track 9 is not there; the tr"),
         ("1 1 2 0\n", [{1}, {1}], "frame 0 has the label 1, but track 1 is of frames 1 to 2"),
-        ("1 0 0 0\n2 1 1 0\n", [{1}, {2}], "the tracks have no link between consecutive frames"),
+        (
+            "1 0 0 0\n2 1 1 0\n",
+            [{1}, {2}],
+            "the tracks have no link: none of them is in two frames",
+        ),
     ],
 )
 def test_tracks_of_other_images(tmp_path, text, frames, message):

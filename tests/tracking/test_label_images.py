@@ -128,6 +128,7 @@ def test_links_of_a_table_and_of_tracks(tmp_path):
             ((1, 1, "move"),),
             ((1, 1, "move"),),
         ]
+        assert pairs[2].annotation.gaps == ((2, 2, 4),)
     table = {"frame": [0], "source_id": [0], "target_id": [0]}
     pairs = read_label_images(masks, links=table, complete=False)
     assert pairs[0].annotation.links == ((0, 0, "move"),)

@@ -2,8 +2,9 @@
 
 In its ground truth the label of a region is the number of its track. An object is linked with that
 of the same label in the next frame; where a track ends and others with this parent begin in the
-next frame, it has divided, or gone on under another number if there is only one. Links over frames
-in which a track has no pixels are left out, since a pair of frames shows none of them.
+next frame, it has divided, or gone on under another number if there is only one. A track without
+pixels in some frames was missed there, and is linked over them. Parents that end earlier than their
+daughters begin, by frames, are left out: nobody has seen them divide.
 """
 
 from __future__ import annotations
@@ -60,26 +61,26 @@ def links_of_tracks(
                 f"give a mapping of {', '.join(map(repr, labels))} to files of tracks"
             )
         tracks = dict.fromkeys(labels, tracks)
-    rows: list[tuple[str, int, int, int, str]] = []
-    n_gaps = 0
+    rows: list[tuple[str, int, int, int, int, str]] = []
+    n_late = 0
     for name, frames in labels.items():
         if name not in tracks:
             raise DataError(f"links has no tracks of sequence {name!r}; it has {', '.join(tracks)}")
         links, skipped = _links(os.fspath(tracks[name]), read_ctc(tracks[name], name), frames)
         rows += [(name, *link) for link in links]
-        n_gaps += skipped
+        n_late += skipped
     if not rows:
-        raise DataError("the tracks have no link between consecutive frames")
-    if n_gaps:
-        _log.warning("%d link(s) of tracks over missing frames: not annotated", n_gaps)
-    names = ("sequence", "frame", "source_id", "target_id", "kind")
+        raise DataError("the tracks have no link: none of them is in two frames")
+    if n_late:
+        _log.warning("%d parent(s) that end before their daughters begin: not annotated", n_late)
+    names = ("sequence", "frame", "frame_target", "source_id", "target_id", "kind")
     return {name: list(cells) for name, cells in zip(names, zip(*rows, strict=True), strict=True)}
 
 
 def _links(
     place: str, tracks: list[Track], frames: Mapping[int, Int64s]
-) -> tuple[list[tuple[int, int, int, str]], int]:
-    """Links between consecutive frames, and the number of those that are not."""
+) -> tuple[list[tuple[int, int, int, int, str]], int]:
+    """Links, and the number of parents that end too early for one."""
     span = {track.track: track for track in tracks}
     seen: dict[int, list[int]] = defaultdict(list)
     for frame, here in frames.items():
@@ -97,19 +98,18 @@ def _links(
                 )
             seen[label].append(frame)
     links = []
-    n_gaps = 0
+    n_late = 0
     for label, when in seen.items():
-        steps = list(pairwise(when))
-        links += [(a, label - 1, label - 1, "move") for a, b in steps if b == a + 1]
-        n_gaps += sum(b > a + 1 for a, b in steps)
+        links += [(a, b, label - 1, label - 1, "move") for a, b in pairwise(when)]
     daughters: dict[int, list[int]] = defaultdict(list)
     for track in tracks:
         if track.parent in seen and track.track in seen:
             if seen[track.track][0] == seen[track.parent][-1] + 1:
                 daughters[track.parent].append(track.track)
             else:
-                n_gaps += 1
+                n_late += 1
     for parent, born in daughters.items():
         kind = "division" if len(born) > 1 else "single_daughter"
-        links += [(seen[parent][-1], parent - 1, label - 1, kind) for label in born]
-    return links, n_gaps
+        end = seen[parent][-1]
+        links += [(end, end + 1, parent - 1, label - 1, kind) for label in born]
+    return links, n_late

@@ -61,8 +61,7 @@ def read_label_images(
     links : path, table, or mapping of str to path, optional
         True links: a table as for :func:`~trellis.tracking.read_detections`, ids being labels less
         one; or, where labels are tracks as in ground truth of the Cell Tracking Challenge, the file
-        man_track.txt or its folder (one for each sequence, if there are several). Links between
-        frames that are not consecutive are left out; the log says how many.
+        man_track.txt or its folder (one for each sequence, if there are several).
     complete : bool
         Whether the links are all there are; see :func:`~trellis.tracking.read_detections`.
     spacing : sequence of float, optional
