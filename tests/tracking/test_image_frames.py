@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tracemalloc
 import zipfile
 
@@ -147,3 +148,21 @@ def test_what_is_no_label_image(mask, message):
 def test_labels_of_any_integers():
     for kind in (np.uint8, np.int8, np.uint64, ">u4"):
         assert checked_labels("", np.array([[0, 7]], kind)).tolist() == [[0, 7]]
+
+
+def test_libraries_that_are_missing(tmp_path, monkeypatch):
+    for name in ("tifffile", "zarr"):
+        monkeypatch.setitem(sys.modules, name, None)
+    (tmp_path / "a.tif").write_bytes(b"")
+    (tmp_path / "frames").mkdir()
+    (tmp_path / "frames" / "t0.tif").write_bytes(b"")
+    (tmp_path / "b.zarr").mkdir()
+    for name in ("a.tif", "frames"):
+        with pytest.raises(
+            DataError, match=r"needs tifffile: pip install 'trellis-structured.imag"
+        ):
+            open_movies(tmp_path / name, "masks")
+    with pytest.raises(
+        DataError, match=r"b.zarr is a Zarr folder, which needs zarr: pip install z"
+    ):
+        open_movies(tmp_path / "b.zarr", "masks")

@@ -76,7 +76,7 @@ def read_label_images(
     -------
     list of FramePair
         Sorted by sequence and frame. Frames have the numbers of their files. The extent is that of
-        the image. A frame without any object is in no pair.
+        the image. A frame without any object is in no pair, unless a link goes over it.
 
     Raises
     ------
