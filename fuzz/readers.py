@@ -336,6 +336,19 @@ _AREAS = (
     '{"type": "Feature", "properties": {"id": 2, "name": "y"}, "geometry": {"type":'
     ' "MultiPolygon", "coordinates": [[[[1, 0], [2, 0], [2, 1], [1, 1], [1, 0]]]]}}]}\n'
 )
+_SPOTS = (
+    "ID;FRAME;POSITION_X;POSITION_Y;TRACK_ID;parent\nID;Frame;X;Y;Track;\n;;(px);(px);;\n"
+    "5;0;1,5;2;1;\n6;1;1,5;2;2;1\n7;1;9;2;3;1\n8;3;9;2;3;1\n"
+)
+_TRACKMATE = (
+    '<TrackMate><Model><AllSpots><SpotsInFrame frame="0">\n'
+    '<Spot ID="1" FRAME="0" POSITION_X="1.5" POSITION_Y="2" VISIBILITY="1"/>\n'
+    '<Spot ID="2" FRAME="1" POSITION_X="1.5" POSITION_Y="2">1 2</Spot>\n'
+    '<Spot ID="3" FRAME="1" POSITION_X="9" POSITION_Y="2"/>\n</SpotsInFrame></AllSpots>\n'
+    '<AllTracks><Track TRACK_ID="0"><Edge SPOT_SOURCE_ID="1" SPOT_TARGET_ID="2"/>'
+    '<Edge SPOT_SOURCE_ID="3" SPOT_TARGET_ID="1"/></Track></AllTracks>\n'
+    '<FilteredTracks><TrackID TRACK_ID="0"/></FilteredTracks></Model></TrackMate>\n'
+)
 _LINKS = (
     "sequence,frame,source_id,target_id,kind\na,0,1,1,move\na,0,2,2,division\na,0,2,3,division\n"
 )
@@ -600,7 +613,9 @@ FAMILIES: dict[str, Family] = {
         ("edges_graph",),
     ),
     "detections": Family(
-        (_OBJECTS, _OBJECTS + _MARK.decode() + _LINKS), _use_detections, ("read_detections",)
+        (_OBJECTS, _OBJECTS + _MARK.decode() + _LINKS, _SPOTS + _MARK.decode() + _SPOTS,
+         _TRACKMATE + _MARK.decode() + _TRACKMATE), _use_detections,
+        ("read_detections", "read_trackmate"),
     ),
     "ctc": Family((_TRACKS,), _use_ctc, ("read_ctc",)),
     "answers": Family(

@@ -15,6 +15,7 @@ from trellis.tracking import (
     FlowTracker,
     TrackingModel,
     TrackingResult,
+    annotated_events,
     read_ctc,
     read_detections,
 )
@@ -327,3 +328,109 @@ def test_an_empty_file_of_links_is_nothing_to_learn_from(run, files, tmp_path):
     result = run("track", files / "objects.csv", "--learn", path, "--save", tmp_path / "m.trellis")
     assert result.code == 1
     assert "none.csv has no links to learn from" in result.err[-1]
+
+
+TRACKMATE = """LABEL,ID,TRACK_ID,POSITION_X,POSITION_Y,FRAME,AREA
+Label,Spot ID,Track ID,X,Y,Frame,Area
+,,,(micron),(micron),,(micron^2)
+""" + "".join(f"ID{9 * t + i},{9 * t + i},{i},{10 * i + t},{5 * i},{t},{30 + i}\n"
+              for t in range(4) for i in range(5))  # fmt: skip
+
+
+def test_tables_of_other_programs(run, fails, tmp_path):
+    path, tracks = tmp_path / "spots.csv", tmp_path / "tracks.csv"
+    path.write_text(TRACKMATE)
+    said = run("track", path, "-o", tracks, "--truth", path, "--method", "flow")
+    assert "100.00%  100.00%   100.00       15         15" in str(said)
+    again = run("track", tracks, "--truth", tracks, "--method", "flow")
+    assert "100.00%  100.00%   100.00       15         15" in str(again)
+    other = tmp_path / "other.csv"
+    other.write_bytes("Zeit;Länge;Höhe\n0;1,5;2\n1;1,5;2\n".encode("cp1252"))
+    names = "frame=Zeit,x=Länge,y=Höhe"
+    message = fails("track", other, "-o", tracks, "--columns", names)
+    assert (
+        "line 1: not UTF-8 text; convert the file to UTF-8, or name its encoding: --enc" in message
+    )
+    run(
+        "track", other, "-o", tracks, "--columns", names, "--encoding", "cp1252", "--method", "flow"
+    )
+    assert tracks.read_text().splitlines()[1].startswith(",0,0,1.5,2.0,1")
+    message = fails("track", other, "-o", tracks, "--encoding", "cp1252")
+    assert "has no column 'frame', only Zeit, Länge, Höhe" in message
+    assert "or --columns frame=NAME" in message
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ("frame", "'frame' is not NAME=COLUMN, such as frame=FRAME"),
+        ("x=a,x=b", "'x' is said twice"),
+        ("x=nothing", "has no column 'nothing', only frame"),
+    ],
+)
+def test_wrong_columns(run, files, tmp_path, columns, message):
+    said = run("track", files / "objects.csv", "-o", tmp_path / "t", "--columns", columns)
+    assert said.code in (1, 2)
+    assert message in said.err[-1]
+    assert not (tmp_path / "t").exists()
+
+
+def test_columns_to_ignore(run, files, tmp_path):
+    run("track", files / "objects.csv", "--learn", files / "links.csv", "--save", tmp_path / "m",
+         "--ignore", "area,eccentricity")  # fmt: skip
+    from trellis import load_model
+
+    features = str(load_model(tmp_path / "m").coefficients())
+    assert "area" not in features
+    assert "mean_intensity" in features
+
+
+def link_kinds(path):
+    """Frames and kinds of the links of a file of tracks."""
+    links, _ = annotated_events(read_detections(path, path))
+    return sorted((link.frame, link.frame_target, link.kind) for link in links)
+
+
+def test_tracks_as_a_file_of_trackmate(run, fails, files, tmp_path):
+    path, table = tmp_path / "tracks.xml", tmp_path / "tracks.csv"
+    for output in (path, table):
+        assert run("track", files / "objects.csv", "-o", output, "--method", "flow").code == 0
+    assert link_kinds(path) == link_kinds(table)
+    assert run("track", path, "--truth", path, "-o", table, "--method", "flow").code == 0
+    path.write_text(path.read_text()[:900])
+    assert "not well-formed XML" in fails("track", path, "-o", table)
+
+
+@pytest.mark.extras
+def test_tracks_as_a_geff(run, files, tmp_path):
+    pytest.importorskip("geff")
+    path, table = tmp_path / "tracks.geff", tmp_path / "tracks.csv"
+    for output in (path, path, table):  # the second time there is one
+        assert run("track", files / "objects.csv", "-o", output, "--method", "flow").code == 0
+    assert link_kinds(path) == link_kinds(table)
+    assert run("track", path, "--truth", path, "--method", "flow").code == 0
+
+
+@pytest.mark.extras
+def test_truth_of_the_challenge(run, fails, tmp_path):
+    tifffile = pytest.importorskip("tifffile")
+    truth = tmp_path / "01_GT" / "TRA"
+    truth.mkdir(parents=True)
+    for t in range(3):
+        labels = np.zeros((9, 30), np.uint16)
+        labels[2:5, 2 + t : 6 + t], labels[2:5, 20:24] = 1, 2
+        tifffile.imwrite(truth / f"man_track{t:03}.tif", labels)
+    (truth / "man_track.txt").write_text("1 0 2 0\n2 0 2 0\n")
+    rows = [(t, i, x, 3) for t in range(3) for i, x in enumerate((3.5 + t, 21.5))]
+    objects = write(tmp_path / "objects.csv", ("frame", "id", "x", "y"), rows)
+    said = run("track", objects, "--truth", tmp_path / "01_GT", "--method", "flow")
+    lines = said.out.splitlines()
+    assert lines[1].split() == ["links", "100.00%", "100.00%", "100.00", "4", "4"]
+    assert lines[3].split() == ["TRA", "DET", "LNK", "CT"]
+    assert lines[4].split() == ["1.0000"] * 4
+    message = fails("track", objects, "--truth", tmp_path, "--method", "flow")
+    assert "has no label images; expected man_trackTTT.tif" in message
+    rows = [(s, *row) for s in "ab" for row in rows]
+    two = write(tmp_path / "two.csv", ("sequence", "frame", "id", "x", "y"), rows)
+    message = fails("track", two, "--truth", tmp_path / "01_GT", "--method", "flow")
+    assert "is the truth of one movie, but the objects are of 2; track each alone" in message

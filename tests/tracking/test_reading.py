@@ -189,7 +189,10 @@ def test_of_three_merging_the_nearest_two():
             "frame,id,x\n0,0,0\n",
             "objects.csv has no column 'y', only frame, id, x; expected a head",
         ),
-        ("frame;id;x;y\n0;0;0;0\n", "has no column 'frame', only frame;id;x;y; .* commas"),
+        (
+            "frames;x;y\n0;0;0\n",
+            "has no column .frame., only frames, x, y; .* semicolons .*; if it has",
+        ),
         ("frame,id,x,y,x\n0,0,0,0,0\n", "line 1: the header names column 'x' twice"),
         (
             "frame,id,x,y\n0,0,0,0\n\n0,1,0\n",
@@ -368,7 +371,7 @@ def test_any_true_links_come_back(data):
 def test_counts_of_real_data(real_data, name, counts):
     folder: Path = real_data("celltracking")
     read = [folder / f"{name}_{part}.csv.xz" for part in ("objects", "links")]
-    pairs = read_detections(*read, ignore=())  # tracks become a feature, to count those of no cell
+    pairs = read_detections(*read, columns={"truth": "track"})  # to count those of no cell
     true_links, events = annotated_events(pairs)
     result = assemble_tracks(pairs, true_links, events)
     assert {p.sequence for p in pairs} == set(counts)
@@ -376,8 +379,8 @@ def test_counts_of_real_data(real_data, name, counts):
         n_objects, n_unmatched, n_moves, n_divisions, n_appear, n_disappear, n_tracks = expected
         own = [p for p in pairs if p.sequence == sequence]
         # A detection that is no cell appears and disappears, and is a track of its own.
-        in_first, in_last = (int((o["track"] < 0).sum()) for o in (own[0].source, own[-1].target))
-        assert in_first + sum((p.target["track"] < 0).sum() for p in own) == n_unmatched
+        in_first, in_last = (int((o["truth"] < 0).sum()) for o in (own[0].source, own[-1].target))
+        assert in_first + sum((p.target["truth"] < 0).sum() for p in own) == n_unmatched
         kinds = [link.kind for link in true_links if link.sequence == sequence]
         assert kinds.count("move") == n_moves
         assert kinds.count("division") == 2 * n_divisions

@@ -12,6 +12,8 @@ from trellis.cli.output import say, write_stdout
 from trellis.cli.parameters import add_parameters, given_parameters, new_model
 from trellis.cli.picture_option import add_picture_argument
 from trellis.cli.track_inputs import add_image_arguments, followed_objects
+from trellis.cli.track_scores import read_truth, scores
+from trellis.cli.track_tables import TracksFile, add_table_arguments, write_tracks
 from trellis.cli.words import count, ending, step
 from trellis.errors import DataError
 from trellis.estimator import parameters_of
@@ -77,13 +79,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "TIFF files, a .tif stack, .npy, .npz or .zarr",
     )
     parser.add_argument("--quiet", action="store_true", help="print warnings and errors only")
+    add_table_arguments(parser)
     group = parser.add_argument_group("results (at least one)")
     group.add_argument(
         "-o",
         "--output",
-        type=OutputFile,
+        type=TracksFile,
         metavar="TRACKS",
-        help="CSV file to write: sequence, frame, id, x, y, track and parent of every object",
+        help="file to write: CSV with sequence, frame, id, x, y, track and parent of every object; "
+        "a file of TrackMate if it ends in .xml, a GEFF if it ends in .geff",
     )
     add_picture_argument(group, "the lineages")
     group.add_argument(
@@ -97,7 +101,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--truth",
         type=InputFile,
         metavar="LINKS",
-        help="CSV file of all true links, to score the tracks with",
+        help="CSV file of all true links or tracks, to score the tracks with; or a folder of the "
+        "Cell Tracking Challenge with true images, as 01_GT",
     )
     add_image_arguments(parser.add_argument_group("label images"))
     group = parser.add_argument_group("how to track")
@@ -137,13 +142,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Learn or load a model, track, write."""
-    from trellis.tracking import TrackingModel, annotated_events
-    from trellis.tracking.scores import score_links
+    from trellis.tracking import TrackingModel
 
     _check_options(args)
     with reading(args, args.file):
         objects = followed_objects(args)
-        truth = None if args.truth is None else objects.pairs(args.truth)
+        truth = read_truth(args, objects)
     if args.learn is not None:
         model = new_model(args, TrackingModel, random_state=0)
         model.verbose = args.reporter.shown
@@ -173,7 +177,7 @@ def run(args: argparse.Namespace) -> int:
             result = tracker.predict(pairs)
         _write(result, time.perf_counter() - started, args, objects.masks)
         if truth is not None:
-            write_stdout(f"{score_links(annotated_events(truth)[0], result.links)}\n")
+            write_stdout(f"{scores(truth, result)}\n")
     return 0
 
 
@@ -267,7 +271,7 @@ def _write(result: TrackingResult, seconds: float, args: argparse.Namespace, mas
     from trellis.tracking import write_ctc
 
     if args.output is not None:
-        result.write(args.output)
+        write_tracks(result, args.output)
     if args.ctc is not None:
         write_ctc(result, args.ctc, masks=masks)
     if args.plot is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from trellis.cli.inputs import Input
 from trellis.cli.named_files import InputFile
+from trellis.cli.track_tables import opened, read_objects
 from trellis.errors import DataError
 
 if TYPE_CHECKING:
@@ -69,27 +70,25 @@ def followed_objects(args: argparse.Namespace) -> FollowedObjects:
                 f"--{name.replace('_', '-')} goes with label images (a folder, .tif, .npy, .npz or "
                 f".zarr), and {args.file} is read as a table"
             )
-    return _Tables(args.file)
+    return _Tables(args)
 
 
 class _Tables:
-    """A CSV file of detections."""
+    """A table of detections."""
 
     masks = None
 
-    def __init__(self, file: str) -> None:
-        self.objects = Input(file)
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.args, self.objects = args, opened(args, args.file)
         self.bare: list[FramePair] | None = None
 
     def pairs(self, links: str | None = None, *, complete: bool = True) -> list[FramePair]:
-        from trellis.tracking import read_detections
         from trellis.tracking.annotation_extent import bare
 
         if links is None and self.bare is not None:
             return self.bare
-        self.objects.seek(0)
-        known = None if links is None else Input(_table_of_links(links))
-        pairs = read_detections(self.objects, known, complete=complete)
+        named = None if links is None else _table_of_links(links)
+        pairs = read_objects(self.args, self.objects, named, complete=complete)
         self.bare = [bare(pair) for pair in pairs]
         return pairs
 

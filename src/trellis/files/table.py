@@ -21,7 +21,7 @@ import io
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,7 @@ class Table:
     lines: list[int] | None  # None: a table in memory
     separator: str = ","
     decimal: str = "."
+    named: Mapping[str, str] = field(default_factory=dict)  # how the file calls a column, if else
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
@@ -71,7 +72,7 @@ class Table:
         self, row: int | np.integer[Any], message: str, column: str | None = None
     ) -> DataError:
         """Make an error that names the row, and the column if one is given."""
-        where = "" if column is None else f", column {column!r}"
+        where = "" if column is None else f", column {self.named.get(column, column)!r}"
         return DataError(f"{self.place(int(row))}{where}: {message}")
 
     @property

@@ -17,6 +17,7 @@ V. Ulman et al., *An objective comparison of cell-tracking algorithms*, 2017; *T
 
 from __future__ import annotations
 
+import logging
 import os
 import struct
 from collections import defaultdict
@@ -29,10 +30,13 @@ from numpy.typing import NDArray
 from trellis.errors import DataError
 from trellis.files import atomic_write
 from trellis.files.text import read_text
+from trellis.tracking.gap_parts import without_gaps
 from trellis.tracking.image_frames import Movie, checked_labels, open_movies
 from trellis.tracking.result import Track, TrackedObject, TrackingResult
 
 __all__ = ["read_ctc", "write_ctc"]
+
+_log = logging.getLogger("trellis")
 
 _FILES = ("res_track.txt", "man_track.txt")  # of results, of ground truth
 
@@ -45,8 +49,10 @@ def write_ctc(
 ) -> None:
     """Write tracks, and label images if there are masks, for the Cell Tracking Challenge.
 
-    Each sequence has a folder of its own inside ``folder``, by its name; a sequence without name is
-    written to ``folder`` itself. Folders are made where they are missing.
+    A track that leaves out frames is written in parts, each the parent of the next, since every
+    track must have pixels in all its frames; the log says so. Each sequence has a folder of its own
+    inside ``folder``, by its name; a sequence without name is written to ``folder`` itself. Folders
+    are made where they are missing.
 
     Parameters
     ----------
@@ -80,11 +86,19 @@ def write_ctc(
     """
     tracks: dict[str, list[Track]] = defaultdict(list)
     objects: dict[str, list[TrackedObject]] = defaultdict(list)
-    for track in result.tracks:
-        tracks[track.sequence].append(track)
-    for seen in result.objects:
+    parts, seen_in_parts = without_gaps(result.tracks, result.objects)
+    for part in parts:
+        tracks[part.sequence].append(part)
+    for seen in seen_in_parts:
         objects[seen.sequence].append(seen)
     movies = {} if masks is None else {m.name: m for m in open_movies(masks, "masks")}
+    if len(parts) > len(result.tracks):
+        _log.warning(
+            "tracks of objects that were missed for some frames are written in parts, each the "
+            "parent of the next: %d parts more than tracks, since the Cell Tracking Challenge "
+            "allows no gaps",
+            len(parts) - len(result.tracks),
+        )
     for sequence, members in tracks.items():
         _check_sequence(sequence, members)
         if masks is not None:

@@ -30,7 +30,9 @@ from the movie by expectation maximisation, with :math:`o_{ik} = \frac{\pi}{1 - 
 .. math:: p_{ik} = \frac{o_{ik}}{1 + \sum_{k'} o_{ik'} + \sum_{i'} o_{i'k} - o_{ik}}, \qquad
     \pi = \frac{1}{n} \sum p_{ik} ,
 
-and the decision is learned from these probabilities, beside what is annotated.
+and the decision is learned from these probabilities, beside what is annotated. Links from frame to
+frame cannot say that an object was missed: annotations without any link over a gap say only that
+what has no link at all is not part of one.
 """
 
 from __future__ import annotations
@@ -168,10 +170,15 @@ class GapModel:
         if len(similarities) < 2:
             return None
         model = cls(tuple(similarities), np.zeros(0))
+        gaps = any(
+            pair.annotation is not None and pair.annotation.gaps
+            for solution in solutions
+            for pair in solution.movie.pairs
+        )
         tables, right = [], []
         for solution in solutions:
             skips = model.skips(space, solution)
-            annotated, told = _annotated(solution.movie, skips)
+            annotated, told = _annotated(solution.movie, skips, gaps=gaps)
             tables.append(_decision_features(solution, skips, len(similarities)))
             right.append(np.where(told, annotated, _guessed(solution, skips)))
         table = np.concatenate(tables)
@@ -303,31 +310,48 @@ def _known_runs(
 # ------------------------------------------------------------------------------- what is known
 
 
-def _annotated(movie: Movie, skips: Skips) -> tuple[Float64s, Bools]:
-    """Whether each skip is annotated as right, and whether anything is annotated of its source."""
+def _annotated(movie: Movie, skips: Skips, *, gaps: bool) -> tuple[Float64s, Bools]:
+    """Whether each skip is annotated as right, and whether the annotation says anything of it.
+
+    Without any annotated gap (``gaps``) it may be that nobody could say so, as in links from frame
+    to frame: then only skips from or to what is annotated as seen once are known to be wrong.
+    """
+    known, linked, until = _annotated_ends(movie)
+    told = known[0][skips.source]
+    if not gaps:
+        once = known[1] & ~linked[1], known[0] & ~linked[0]
+        told &= once[0][skips.source] | once[1][skips.target] | (skips.missed == 0)
+    return (until[skips.source] == skips.target).astype(np.float64), told
+
+
+def _annotated_ends(movie: Movie) -> tuple[tuple[Bools, Bools], tuple[Bools, Bools], Int64s]:
+    """Objects whose fate and past are known, which of them have links, and where moves lead."""
     n = movie.n_objects
-    told, until = np.zeros(n, bool), np.full(n, -1)
+    known, linked = (tuple(np.zeros(n, np.bool_) for _ in range(2)) for _ in range(2))
+    until = np.full(n, -1)
+    row = {t: {i: r for r, i in enumerate(o.ids.tolist())} for t, o in movie.frames.items()}
     for pair in movie.pairs:
-        note = pair.annotation
+        note, here = pair.annotation, (pair.frame, pair.frame + 1)
         if note is None:
             continue
-        row = {i: r for r, i in enumerate(pair.source.ids.tolist())}
-        first = movie.first[pair.frame]
-        if note.known_sources is None:
-            told[movie.numbers(pair.frame)] = True
-        else:
-            ids = {*note.known_sources, *(link[0] for link in note.links)}
-            told[[first + row[i] for i in ids if i in row]] = True
-        for i, k, frame in note.gaps:
-            there = movie.frames.get(frame)
-            if i in row and there is not None:
-                told[first + row[i]] = True
-                until[first + row[i]] = movie.first[frame] + int(np.argmax(there.ids == k))
-        after = {i: r for r, i in enumerate(pair.target.ids.tolist())}
+        first = [movie.first[t] for t in here]
+        for end, ids in enumerate((note.known_sources, note.known_targets)):
+            if ids is None:
+                known[end][movie.numbers(here[end])] = True
+            else:
+                known[end][[first[end] + row[here[end]][i] for i in ids]] = True
         for i, k, kind in note.links:
-            if kind == "move" and i in row and k in after:
-                until[first + row[i]] = movie.first[pair.frame + 1] + after[k]
-    return (until[skips.source] == skips.target).astype(np.float64), told[skips.source]
+            a, b = first[0] + row[here[0]][i], first[1] + row[here[1]][k]
+            known[0][a] = known[1][b] = linked[0][a] = linked[1][b] = True
+            if kind == "move":
+                until[a] = b
+        for i, k, frame in note.gaps:
+            a = first[0] + row[here[0]][i]
+            known[0][a] = linked[0][a] = True
+            if k in row.get(frame, {}):
+                until[a] = b = movie.first[frame] + row[frame][k]
+                known[1][b] = linked[1][b] = True
+    return (known[0], known[1]), (linked[0], linked[1]), until
 
 
 def _guessed(solution: PairwiseSolution, skips: Skips) -> Float64s:

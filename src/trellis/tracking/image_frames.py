@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import DataError
+from trellis.tracking.geff_file import is_geff
 
 __all__ = ["Movie", "checked_labels", "is_images", "open_movies"]
 
@@ -107,7 +108,9 @@ def is_images(source: Any) -> bool:
     """
     if not isinstance(source, str | os.PathLike):
         return False
-    return str(source).lower().endswith(_SUFFIXES) or Path(source).is_dir()
+    if str(source).lower().endswith(_SUFFIXES):
+        return True
+    return Path(source).is_dir() and not is_geff(Path(source))
 
 
 def open_movies(source: Any, what: str) -> list[Movie]:

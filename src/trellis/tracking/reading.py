@@ -33,11 +33,14 @@ from numpy.typing import NDArray
 
 from trellis.arrays import Float64s, Int64s
 from trellis.errors import DataError
-from trellis.files.table import MISSING, Table, read_table
+from trellis.files.table import MISSING, Table
 from trellis.files.text import Source
 from trellis.tracking.event_kinds import SOME_EVENTS, EventKind, all_kinds
+from trellis.tracking.known_columns import has_tracks, known_table, open_table, without_headers
 from trellis.tracking.late_links import LateLinks
 from trellis.tracking.objects import FramePair, Objects, PairAnnotation
+from trellis.tracking.track_table import links_of_tracks
+from trellis.tracking.trackmate import links_of_edges
 
 __all__ = ["read_detections"]
 
@@ -54,6 +57,7 @@ def read_detections(
     *,
     complete: bool = True,
     ignore: Collection[str] = ("track",),
+    columns: Mapping[str, str] | None = None,
     events: Sequence[str | EventKind] = (),
 ) -> list[FramePair]:
     """Read detected objects, and what is known of how they belong together.
@@ -61,21 +65,29 @@ def read_detections(
     Parameters
     ----------
     objects : path, open file, mapping of columns, or DataFrame
-        Columns ``frame``, ``id`` (whole numbers; an id occurs once in a frame), ``x``, ``y``;
-        ``z`` in three dimensions; ``sequence`` if there are several movies (default ""). Every
-        other column that holds numbers is a feature, NaN where a cell is empty; a column without
-        numbers is left out.
-        Files are CSV with a header, plain or compressed (gzip, bzip2, xz).
+        Columns ``frame``, ``x``, ``y``; ``z`` in three dimensions; ``id`` (whole numbers; an id
+        occurs once in a frame), else the objects of a frame are numbered from 0 in the order of the
+        rows; ``sequence`` if there are several movies (default ""). Every other column that holds
+        numbers is a feature, NaN where a cell is empty; a column without numbers is left out. How
+        other programs call these is known (see the user's guide), what was understood is logged,
+        and a track is never a feature. Files are CSV with a header, plain or compressed (gzip,
+        bzip2, xz), with commas, semicolons, tabs or bars between cells; or files of TrackMate
+        (XML), or a GEFF.
     links : path, open file, mapping of columns, or DataFrame, optional
         Columns ``frame`` (of the source), ``source_id``, ``target_id``; ``frame_target`` if objects
         may be missed for a frame or more (without, or where a cell is empty: the next frame);
         ``sequence`` if the objects have it; ``kind``: move, division, single_daughter, split or
         merge. A link without kind is a division if its source has several links, else a move.
+        Or a table of objects with a column ``track`` and, maybe, ``parent`` (-1 or 0: none), as
+        :meth:`TrackingResult.write` makes it; that may be the table of objects itself.
     complete : bool
         Whether the links of a pair of frames are all there are, so that an object without link
         appeared or disappeared; if not, nothing is known of it.
     ignore : collection of str
-        Columns of the objects that are no features, such as the true track.
+        Columns of the objects that are no features, such as the true track; by their name in the
+        table.
+    columns : mapping of str to str, optional
+        Columns of the table by what they are: ``{"frame": "FRAME", "area": "Size"}``.
     events : sequence of EventKind or str
         Kinds of your own that links may be of, too; the names of others change nothing.
 
@@ -105,18 +117,57 @@ def read_detections(
     if isinstance(ignore, str):
         raise DataError(f"ignore must be a collection of column names, not the string {ignore!r}")
     SOME_EVENTS.check("events", events)
-    frames = _read_frames(read_table(objects, "objects"), ignore)
+    seen = known_table(open_table(objects, "objects"), columns, ignore)
+    frames = _read_frames(seen.table, {*ignore, *seen.no_features})
     if links is None:
         annotations: dict[tuple[int, int], PairAnnotation] = {}
     else:
-        annotations = _read_links(read_table(links, "links"), frames, complete, all_kinds(events))
+        known = _links_of(links, columns, frames)
+        annotations = _read_links(known, frames, complete, all_kinds(events))
     pairs = []
     for sequence, frame in frames.pairs:
         source, target = (frames.objects[sequence, t] for t in (frame, frame + 1))
-        known = annotations.get((sequence, frame))
+        note = annotations.get((sequence, frame))
         name, extent = frames.sequences[sequence], frames.extents[sequence]
-        pairs.append(FramePair(name, frame, source, target, known, extent))
+        pairs.append(FramePair(name, frame, source, target, note, extent))
     return pairs
+
+
+def _links_of(source: Any, columns: Mapping[str, str] | None, frames: _Frames) -> Table:
+    """A table of links, or what a table of tracks or one of TrackMate's edges says."""
+    if hasattr(source, "seek"):
+        source.seek(0)  # the objects may have been read from it
+    table = open_table(source, "links")
+    if {"source_id", "target_id"} & set(table.columns):
+        table.require(_LINK_COLUMNS)
+        return table
+    if {"SPOT_SOURCE_ID", "SPOT_TARGET_ID"} <= set(table.columns):
+        return links_of_edges(
+            without_headers(table, "SPOT_SOURCE_ID"), _frame_of_ids(table, frames)
+        )
+    here = {role: name for role, name in (columns or {}).items() if name in table.columns}
+    if has_tracks(table, here):
+        return links_of_tracks(known_table(table, here, quiet=True).table)
+    table.require(("frame",))
+    raise DataError(
+        f"{table.name} has no column 'source_id', only {', '.join(table.columns)}; expected links "
+        "with the columns frame, source_id and target_id, or objects with frame, id and track"
+    )
+
+
+def _frame_of_ids(table: Table, frames: _Frames) -> dict[int, int]:
+    """The frame of each object by its id alone, which must not occur twice."""
+    known: dict[int, int] = {}
+    for (_, frame), objects in frames.objects.items():
+        for number in objects.ids.tolist():
+            if number in known:
+                raise DataError(
+                    f"{table.name} names spots by their IDs, but {frames.name} has the id {number} "
+                    f"in the frames {known[number]} and {frame}; give the table of spots that "
+                    "TrackMate wrote with it"
+                )
+            known[number] = frame
+    return known
 
 
 @dataclass(frozen=True)
@@ -148,7 +199,7 @@ def _read_frames(table: Table, ignore: Collection[str]) -> _Frames:
             second,
             f"id {ids[second]} is already in frame {frame[second]}"
             f"{_of(str(names[sequence[second]]))} ({table.place(first)}); give each object of a "
-            "frame its own id",
+            "frame its own id, or name 'id' in ignore (--ignore id): they are numbered then",
         )
     position, ids = position[order], ids[order]
     columns = {name: values[order] for name, values in columns.items()}

@@ -102,6 +102,15 @@ class TrackingResult:
     score: float | None = field(default=None, compare=False)
     bound: float | None = field(default=None, compare=False)
 
+    def of(self, sequence: str) -> TrackingResult:
+        """Return what is of one movie; of its score nothing is known."""
+        return TrackingResult(
+            [link for link in self.links if link.sequence == sequence],
+            [event for event in self.events if event.sequence == sequence],
+            [track for track in self.tracks if track.sequence == sequence],
+            [seen for seen in self.objects if seen.sequence == sequence],
+        )
+
     def write(self, path: str | os.PathLike[Any]) -> None:
         """Write a CSV file of the objects: sequence, frame, id, x, y, track, parent (-1: none).
 
