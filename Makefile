@@ -20,7 +20,8 @@ QUICK  := tests/test_layering.py tests/test_domains.py tests/test_estimator.py \
 # Where the tests marked «extras» are: heavy, or in need of what developers need not have. An extra
 # to install for them is one more stamp that the target test-extras stands on.
 EXTRAS := tests/benchmarks tests/studies tests/test_pairs_of_services.py tests/corpus \
-          tests/test_inputs.py tests/demo tests/pictures tests/tracking tests/cli/test_cli_track.py
+          tests/test_inputs.py tests/demo tests/pictures tests/tracking tests/cli/test_cli_track.py \
+          tests/cli/test_cli_track_images.py
 
 BENCHMARKS := $(basename $(notdir \
               $(shell grep -l "^from benchmarks.options import begin" benchmarks/*.py)))

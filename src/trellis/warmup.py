@@ -201,11 +201,14 @@ def warm_margin() -> None:
 def warm_assignments() -> None:
     """Assignments, which cells are tracked by."""
     from trellis.structures import AssignmentSpace, best_assignment, mean_assignment
+    from trellis.tracking.regions import Regions
 
     space = AssignmentSpace(np.array([[0, -1, -1]], np.int32), np.arange(2), np.arange(2))
     best_assignment(space, [0.0])
     mean_assignment(space)
     mean_assignment(space, None, [0.0])
+    for image in (None, np.ones((2, 2))):
+        Regions.of(np.eye(2, dtype=np.int64), image).hulls(np.zeros((1, 2), np.int64))
 
 
 def warm_experts() -> None:

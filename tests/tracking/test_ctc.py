@@ -9,6 +9,7 @@ import pytest
 
 from trellis.errors import DataError
 from trellis.tracking.ctc import _mask_name, read_ctc, write_ctc
+from trellis.tracking.image_frames import Movie
 from trellis.tracking.result import Track, TrackedObject, TrackingResult
 
 TRACKS = [Track("a", 1, 0, 0, -1), Track("a", 2, 1, 1, 1), Track("a", 3, 1, 1, 1)]
@@ -86,10 +87,16 @@ def test_many_frames_have_longer_names():
         ({"b": MASKS}, "masks has no sequence 'a'; it has b"),
         (
             {"a": MASKS[0]},
-            r"masks of sequence 'a': expected integers \(frames, height, width\), got",
+            r"masks of sequence 'a': expected an array \(T, Y, X\) or \(T, Z, Y, X\), got the",
         ),
-        ({"a": MASKS.astype(float)}, r"got float64 \(3, 2, 3\)"),
-        ({"a": MASKS[:1]}, "masks of sequence 'a' end with frame 0, the objects with frame 1"),
+        (
+            {"a": MASKS.astype(float)},
+            "'a', frame 0: label images hold whole numbers, this one float64",
+        ),
+        (
+            {"a": MASKS[:1]},
+            "masks of sequence 'a' are of the frames 0 to 0, and there are objects of frame 1",
+        ),
         ({"a": MASKS[1:]}, "sequence 'a', frame 0: object 4 has no pixel; an object's pixels must"),
     ],
 )
@@ -146,3 +153,31 @@ def test_text_that_cannot_be(tmp_path, text, message):
 def test_folder_without_tracks(tmp_path):
     with pytest.raises(DataError, match=r"has neither res_track.txt nor man_track.txt"):
         read_ctc(tmp_path)
+
+
+def test_volumes_are_pages(tmp_path):
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    rng = np.random.default_rng(0)
+    for size in ((3, 5, 7), (1, 4, 4), (4, 3, 1)):
+        volume = rng.integers(0, 9, (1, *size)).astype(np.uint16)
+        objects = [
+            TrackedObject("", 0, i, i + 1, 0.0, 0.0, 0.0)
+            for i in set((volume.astype(int) - 1).ravel())
+        ]
+        objects = [seen for seen in objects if 0 <= seen.id < 9]
+        tracks = [Track("", seen.track, 0, 0, -1) for seen in objects]
+        write_ctc(TrackingResult([], [], tracks, objects), tmp_path, masks=volume)
+        with image.open(tmp_path / "mask000.tif") as file:
+            assert file.n_frames == size[0]
+            for z in range(size[0]):
+                file.seek(z)
+                np.testing.assert_array_equal(np.array(file), volume[0, z])
+
+
+def test_frames_keep_their_numbers(tmp_path):
+    """As files are numbered, so are those that are written."""
+    movie = Movie("", "masks", [4], lambda: iter([("frame 4", np.array([[0, 1]]))]))
+    seen = TrackedObject("", 4, 0, 1, 0.0, 0.0)
+    write_ctc(TrackingResult([], [], [Track("", 1, 4, 4, -1)], [seen]), tmp_path, masks=movie)
+    assert [path.name for path in sorted(tmp_path.glob("*.tif"))] == ["mask004.tif"]
+    assert tiff_pixels((tmp_path / "mask004.tif").read_bytes()).tolist() == [[0, 1]]

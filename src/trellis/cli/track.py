@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trellis.cli.inputs import reading
 from trellis.cli.named_files import InputFile, OutputFile, OutputFolder
 from trellis.cli.output import say, write_stdout
 from trellis.cli.parameters import add_parameters, given_parameters, new_model
 from trellis.cli.picture_option import add_picture_argument
+from trellis.cli.track_inputs import add_image_arguments, followed_objects
 from trellis.cli.track_report import add_report_argument, track_with_report, write_report
 from trellis.cli.track_scores import read_truth, scores
-from trellis.cli.track_tables import (
-    TracksFile,
-    add_table_arguments,
-    opened,
-    read_objects,
-    write_tracks,
-)
+from trellis.cli.track_tables import TracksFile, add_table_arguments, write_tracks
 from trellis.cli.words import count, ending, step
 from trellis.errors import DataError
 from trellis.estimator import parameters_of
@@ -43,6 +38,12 @@ objects.csv has a header and the columns frame, id, x, y; z in three dimensions;
 are several movies; and any other columns of numbers (area, mean_intensity, ...), which are
 features. A column track is never looked at. links.csv has frame, source_id, target_id (in the next
 frame) and, if wanted, sequence and kind (move, division, split or merge).
+
+Label images hold a number for each object and 0 elsewhere, one image a frame. Of them, and of
+--images, everything else is measured.
+
+  trellis track 01_SEG --images 01 -o tracks.csv --ctc 01_RES
+  trellis track 02_SEG --learn 01_GT/TRA --ctc 02_RES
 
 Without --model and --learn the model learns from the movie alone, from what a tracker with prices
 made by hand finds in it (--method flow is that tracker). The more links are given to learn from,
@@ -76,7 +77,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "file",
         type=InputFile,
         metavar="OBJECTS",
-        help="CSV file of detected objects; '-' for standard input",
+        help="CSV file of detected objects, '-' for standard input; or label images: a folder of "
+        "TIFF files, a .tif stack, .npy, .npz or .zarr",
     )
     parser.add_argument("--quiet", action="store_true", help="print warnings and errors only")
     add_table_arguments(parser)
@@ -95,7 +97,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--ctc",
         type=_Challenge,
         metavar="FOLDER",
-        help="write res_track.txt of the Cell Tracking Challenge; a folder for each named sequence",
+        help="write res_track.txt of the Cell Tracking Challenge, and masks if label images were "
+        "read; a folder for each named sequence",
     )
     group.add_argument(
         "--truth",
@@ -104,6 +107,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="CSV file of all true links or tracks, to score the tracks with; or a folder of the "
         "Cell Tracking Challenge with true images, as 01_GT",
     )
+    add_image_arguments(parser.add_argument_group("label images"))
     group = parser.add_argument_group("how to track")
     group.add_argument("--model", type=InputFile, metavar="FILE", help="a model that --save wrote")
     group.add_argument(
@@ -120,7 +124,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--learn",
         type=InputFile,
         metavar="LINKS",
-        help="learn from this CSV file of links between the objects",
+        help="learn from this CSV file of links between the objects; or, with label images, from "
+        "a folder of ground truth of the Cell Tracking Challenge (TRA)",
     )
     group.add_argument(
         "--partial",
@@ -144,13 +149,13 @@ def run(args: argparse.Namespace) -> int:
 
     _check_options(args)
     with reading(args, args.file):
-        objects = opened(args, args.file)
+        objects = followed_objects(args)
         truth = read_truth(args, objects)
     if args.learn is not None:
         model = new_model(args, TrackingModel, random_state=0)
         model.verbose = args.reporter.shown
         with reading(args, args.learn):
-            pairs = read_objects(args, objects, args.learn, complete=not args.partial)
+            pairs = objects.to_learn(args.learn, complete=not args.partial)
             if all(pair.annotation is None for pair in pairs):
                 raise DataError(f"{args.learn} has no links to learn from")
         started = time.perf_counter()
@@ -169,18 +174,16 @@ def run(args: argparse.Namespace) -> int:
         from trellis.cli.model_files import load_tracking_model
 
         tracker = load_tracking_model(args.model)
-        pairs = read_objects(args, objects)
     else:
-        pairs = read_objects(args, objects)
-        tracker = _unlearned(pairs, args)
+        tracker = _unlearned(objects.pairs(), args)
     if any((args.output, args.plot, args.ctc, args.truth, args.report)):
-        started = time.perf_counter()
+        started, pairs = time.perf_counter(), objects.pairs()
         result = track_with_report(tracker, pairs, args)
         seconds = time.perf_counter() - started
         if args.report is not None:
             known = truth if isinstance(truth, list) else None  # images have no ids to mark
             write_report(result, pairs, tracker, known, seconds, args)
-        _write(result, seconds, args)
+        _write(result, seconds, args, objects.masks)
         if truth is not None:
             write_stdout(f"{scores(truth, result)}\n")
     return 0
@@ -273,14 +276,14 @@ def _learned(model: TrackingModel, path: str | None, seconds: float) -> str:
     )
 
 
-def _write(result: TrackingResult, seconds: float, args: argparse.Namespace) -> None:
+def _write(result: TrackingResult, seconds: float, args: argparse.Namespace, masks: Any) -> None:
     from trellis.pictures import draw_lineage
     from trellis.tracking import write_ctc
 
     if args.output is not None:
         write_tracks(result, args.output)
     if args.ctc is not None:
-        write_ctc(result, args.ctc)
+        write_ctc(result, args.ctc, masks=masks)
     if args.plot is not None:
         draw_lineage(result, args.plot)
     frames = len({(o.sequence, o.frame) for o in result.objects})

@@ -6,17 +6,16 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trellis.cli.track_tables import read_objects
 from trellis.errors import DataError
-from trellis.files.text import ReadText
 
 if TYPE_CHECKING:
+    from trellis.cli.track_inputs import FollowedObjects
     from trellis.tracking import FramePair, TrackingResult
 
 __all__ = ["read_truth", "scores"]
 
 
-def read_truth(args: argparse.Namespace, objects: ReadText | str) -> list[FramePair] | Path | None:
+def read_truth(args: argparse.Namespace, objects: FollowedObjects) -> list[FramePair] | Path | None:
     """What --truth names, checked before anything is tracked."""
     from trellis.tracking.ctc_folder import check_challenge
     from trellis.tracking.geff_file import is_geff
@@ -26,14 +25,14 @@ def read_truth(args: argparse.Namespace, objects: ReadText | str) -> list[FrameP
     folder = Path(args.truth)
     if args.truth != "-" and folder.is_dir() and not is_geff(folder):
         check_challenge(folder)
-        names = {pair.sequence for pair in read_objects(args, objects)}
+        names = {pair.sequence for pair in objects.pairs()}
         if len(names) > 1:
             raise DataError(
                 f"{args.truth} is the truth of one movie, but the objects are of {len(names)}; "
                 "track each alone"
             )
         return folder
-    return read_objects(args, objects, args.truth)
+    return objects.pairs(args.truth)
 
 
 def scores(truth: list[FramePair] | Path, result: TrackingResult) -> str:

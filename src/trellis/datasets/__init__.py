@@ -8,6 +8,7 @@ from trellis.datasets.cells import LABS, Lab, simulate_cells
 from trellis.datasets.citations import Citations, citations
 from trellis.datasets.grids import TEXTURES, grid_edges, noisy_digits, textures
 from trellis.datasets.regression import synthetic_graph_regression
+from trellis.datasets.rendered_cells import RenderedCells, render_cells, simulate_volume
 from trellis.datasets.roles import ROLES, Roles, source_roles, stdlib_roles
 from trellis.datasets.sentences import Sentences, stdlib_sentences
 from trellis.datasets.snakes import snakes
@@ -19,6 +20,7 @@ __all__ = [
     "TEXTURES",
     "Citations",
     "Lab",
+    "RenderedCells",
     "Roles",
     "Sentences",
     "SpatialField",
@@ -26,7 +28,9 @@ __all__ = [
     "citations",
     "grid_edges",
     "noisy_digits",
+    "render_cells",
     "simulate_cells",
+    "simulate_volume",
     "snakes",
     "source_roles",
     "spatial_field",

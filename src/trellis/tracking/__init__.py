@@ -11,9 +11,10 @@ from trellis.tracking.ctc import read_ctc, write_ctc
 from trellis.tracking.ctc_metrics import CTCScores, score_ctc
 from trellis.tracking.default_features import default_features
 from trellis.tracking.event_kinds import EventKind, Neighbours
-from trellis.tracking.features import EventFeature, Frame
+from trellis.tracking.features import EventFeature, Frame, Relations
 from trellis.tracking.geff_file import write_geff
 from trellis.tracking.hypotheses import Hypotheses, make_hypotheses
+from trellis.tracking.label_images import read_label_images
 from trellis.tracking.link_chances import LinkChance
 from trellis.tracking.local_classifiers import HandSet, LocalClassifiers
 from trellis.tracking.model import TrackingModel
@@ -52,6 +53,7 @@ __all__ = [
     "Neighbours",
     "Objects",
     "PairAnnotation",
+    "Relations",
     "Track",
     "TrackEvent",
     "TrackedObject",
@@ -65,6 +67,7 @@ __all__ = [
     "patchify",
     "read_ctc",
     "read_detections",
+    "read_label_images",
     "score_ctc",
     "score_links",
     "task_loss",

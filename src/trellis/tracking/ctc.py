@@ -3,10 +3,11 @@ r"""Tracks in the form of the Cell Tracking Challenge.
 A result is a text file ``res_track.txt`` with one line "L B E P" for each track: its label (from
 1), its first and its last frame (from 0), and the label of its parent, 0 for none; and for each
 frame a label image ``maskTTT.tif`` in which the pixels of an object hold the label of its track and
-the background 0. Every track must have pixels in all its frames.
+the background 0. Every track must have pixels in all its frames. Of a volume the slices are the
+pages of the file.
 
 The images must be 16-bit TIFF. They are written here, byte by byte, rather than by an imaging
-library: one uncompressed grey image needs a header and a dozen tags, far less than a dependency.
+library: an uncompressed grey image needs a header and a dozen tags, far less than a dependency.
 
 References
 ----------
@@ -20,7 +21,6 @@ import logging
 import os
 import struct
 from collections import defaultdict
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from trellis.errors import DataError
 from trellis.files import atomic_write
 from trellis.files.text import read_text
 from trellis.tracking.gap_parts import without_gaps
+from trellis.tracking.image_frames import Movie, checked_labels, open_movies
 from trellis.tracking.result import Track, TrackedObject, TrackingResult
 
 __all__ = ["read_ctc", "write_ctc"]
@@ -44,7 +45,7 @@ def write_ctc(
     result: TrackingResult,
     folder: str | os.PathLike[Any],
     *,
-    masks: Mapping[str, NDArray[Any]] | None = None,
+    masks: Any = None,
 ) -> None:
     """Write tracks, and label images if there are masks, for the Cell Tracking Challenge.
 
@@ -59,9 +60,10 @@ def write_ctc(
         Frames are counted from 0.
     folder : path
         Where to write.
-    masks : mapping of str to integer array, shape (frames, height, width), optional
-        Label images of each sequence; an object's pixels hold its id + 1. Pixels of objects that
-        the result does not have become background.
+    masks : mapping of str to label images, optional
+        Those of each sequence, or all in one, as :func:`~trellis.tracking.read_label_images` takes
+        them: arrays, or files that are read frame by frame; an object's pixels hold its id + 1.
+        Pixels of objects that the result does not have become background.
 
     Raises
     ------
@@ -72,7 +74,8 @@ def write_ctc(
     Examples
     --------
     >>> import tempfile
-    >>> from trellis.tracking.result import Track, TrackingResult
+    >>> from trellis.tracking.image_frames import Movie, checked_labels, open_movies
+    from trellis.tracking.result import Track, TrackingResult
     >>> tracks = [Track("a", 1, 0, 4, -1), Track("a", 2, 5, 8, 1), Track("a", 3, 5, 9, 1)]
     >>> folder = Path(tempfile.mkdtemp())
     >>> write_ctc(TrackingResult([], [], tracks, []), folder)
@@ -88,6 +91,7 @@ def write_ctc(
         tracks[part.sequence].append(part)
     for seen in seen_in_parts:
         objects[seen.sequence].append(seen)
+    movies = {} if masks is None else {m.name: m for m in open_movies(masks, "masks")}
     if len(parts) > len(result.tracks):
         _log.warning(
             "tracks of objects that were missed for some frames are written in parts, each the "
@@ -98,14 +102,14 @@ def write_ctc(
     for sequence, members in tracks.items():
         _check_sequence(sequence, members)
         if masks is not None:
-            if sequence not in masks:
-                raise DataError(f"masks has no sequence {sequence!r}; it has {', '.join(masks)}")
-            _check_masks(sequence, masks[sequence], objects[sequence], len(members))
+            if sequence not in movies:
+                raise DataError(f"masks has no sequence {sequence!r}; it has {', '.join(movies)}")
+            _check_masks(sequence, movies[sequence], objects[sequence], len(members))
     for sequence, members in tracks.items():
         place = Path(folder, sequence)
         place.mkdir(parents=True, exist_ok=True)
         if masks is not None:
-            _write_masks(place, masks[sequence], objects[sequence])
+            _write_masks(place, movies[sequence], objects[sequence])
         with atomic_write(place / "res_track.txt", binary=False) as file:
             file.writelines(f"{t.track} {t.begin} {t.end} {max(t.parent, 0)}\n" for t in members)
 
@@ -189,27 +193,21 @@ def _check_sequence(sequence: str, tracks: list[Track]) -> None:
             )
 
 
-def _check_masks(
-    sequence: str, masks: NDArray[Any], objects: list[TrackedObject], n_tracks: int
-) -> None:
+def _check_masks(sequence: str, masks: Movie, objects: list[TrackedObject], n_tracks: int) -> None:
     """Refuse masks in which an object has no pixels."""
-    masks = np.asarray(masks)
-    if masks.ndim != 3 or masks.dtype.kind not in "iu":
-        raise DataError(
-            f"masks of sequence {sequence!r}: expected integers (frames, height, width), got "
-            f"{masks.dtype} {masks.shape}"
-        )
     if n_tracks >= 1 << 16:
         raise DataError(f"sequence {sequence!r} has {n_tracks} tracks; a 16-bit mask holds 65535")
     by_frame = _by_frame(objects)
-    if by_frame and max(by_frame) >= len(masks):
+    strange = sorted(set(by_frame) - set(masks.numbers))
+    if strange:
+        first, last = masks.numbers[0], masks.numbers[-1]
         raise DataError(
-            f"masks of sequence {sequence!r} end with frame {len(masks) - 1}, the objects with "
-            f"frame {max(by_frame)}"
+            f"masks of sequence {sequence!r} are of the frames {first} to {last}, and there are "
+            f"objects of frame {strange[0]}"
         )
-    for frame, here in by_frame.items():
-        present = set(np.unique(masks[frame]).tolist())
-        lost = [o.id for o in here if o.id < 0 or o.id + 1 not in present]
+    for frame, (where, mask) in zip(masks.numbers, masks.frames(), strict=True):
+        present = set(np.unique(checked_labels(where, mask)).tolist())
+        lost = [o.id for o in by_frame.get(frame, []) if o.id < 0 or o.id + 1 not in present]
         if lost:
             raise DataError(
                 f"masks of sequence {sequence!r}, frame {frame}: object {lost[0]} has no pixel; an "
@@ -224,14 +222,13 @@ def _by_frame(objects: list[TrackedObject]) -> dict[int, list[TrackedObject]]:
     return dict(frames)
 
 
-def _write_masks(folder: Path, masks: NDArray[Any], objects: list[TrackedObject]) -> None:
-    masks = np.asarray(masks)
+def _write_masks(folder: Path, masks: Movie, objects: list[TrackedObject]) -> None:
     by_frame = _by_frame(objects)
-    for frame, mask in enumerate(masks):
+    for frame, mask in zip(masks.numbers, masks, strict=True):
         values, which = np.unique(mask, return_inverse=True)
         track = {o.id + 1: o.track for o in by_frame.get(frame, [])}
         labels = np.array([track.get(value, 0) for value in values.tolist()], np.uint16)
-        with atomic_write(folder / _mask_name(frame, len(masks))) as file:
+        with atomic_write(folder / _mask_name(frame, masks.numbers[-1] + 1)) as file:
             file.write(_tiff(labels[which.reshape(mask.shape)]))
 
 
@@ -241,12 +238,24 @@ def _mask_name(frame: int, n_frames: int) -> str:
 
 
 def _tiff(image: NDArray[np.uint16]) -> bytes:
-    """Bytes of an uncompressed TIFF: header, the tags of one image, its resolution, its pixels."""
+    """Bytes of an uncompressed TIFF: header, then page by page its tags, resolution and pixels."""
+    slices = image.reshape(-1, *image.shape[-2:])
+    pages = [struct.pack("<2sHI", b"II", 42, 8)]
+    at = 8
+    for number, one in enumerate(slices, start=1):
+        pages.append(_page(one, at, last=number == len(slices)))
+        at += len(pages[-1])
+    return b"".join(pages)
+
+
+def _page(image: NDArray[np.uint16], at: int, last: bool) -> bytes:
+    """One page of a TIFF that stands at this place in its file."""
     height, width = image.shape
     pixels = image.astype("<u2").tobytes()
+    pixels += b"\0" * (len(pixels) % 4)  # pages begin at whole words
     short, long, rational = 3, 4, 5
     n_tags = 12
-    resolution_at = 8 + 2 + 12 * n_tags + 4
+    resolution_at = at + 2 + 12 * n_tags + 4
     pixels_at = resolution_at + 8
     tags = (
         (256, long, width),
@@ -257,12 +266,12 @@ def _tiff(image: NDArray[np.uint16]) -> bytes:
         (273, long, pixels_at),
         (277, short, 1),  # one value a pixel
         (278, long, height),  # all rows in one strip
-        (279, long, len(pixels)),
+        (279, long, 2 * height * width),
         (282, rational, resolution_at),
         (283, rational, resolution_at),
         (296, short, 1),  # the resolution has no unit
     )
-    head = struct.pack("<2sHIH", b"II", 42, 8, n_tags)
     # A short stands in the low bytes of its field, which little-endian packing of a long gives.
     entries = b"".join(struct.pack("<HHII", tag, kind, 1, value) for tag, kind, value in tags)
-    return head + entries + struct.pack("<III", 0, 1, 1) + pixels
+    after = 0 if last else pixels_at + len(pixels)
+    return struct.pack("<H", n_tags) + entries + struct.pack("<III", after, 1, 1) + pixels

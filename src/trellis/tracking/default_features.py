@@ -22,9 +22,8 @@ symmetric in them. A value that is missing (NaN) makes its features NaN. Centres
 coordinates; an orientation is an angle in the plane of x and y, and compared with lines as they
 look from above.
 
-Not to be had from such tables, and left to users' own features, are those of pixels: the earth
-mover's distance of intensity histograms, compactness and mass evenness of a pair (the filling of
-its convex hull), and the share of an object's outline that touches the border.
+Where objects were read from label images there are features of pixels, too
+(:mod:`trellis.tracking.pixel_features`).
 """
 
 from __future__ import annotations
@@ -41,7 +40,8 @@ from trellis.arrays import Float64s
 from trellis.domains import strings
 from trellis.errors import DataError
 from trellis.tracking.features import EventFeature, Frame, average_of
-from trellis.tracking.objects import Objects
+from trellis.tracking.objects import EVENTS, Objects
+from trellis.tracking.pixel_features import describes_pixels, pixel_features
 
 if TYPE_CHECKING:
     from trellis.tracking.event_kinds import EventKind
@@ -134,7 +134,9 @@ def _quantities(columns: Sequence[str]) -> list[_Quantity]:
 
     axes = all(name in columns for name in _AXES)
     quantities = [
-        column(name) for name in columns if name != "orientation" and not (axes and name in _AXES)
+        column(name)
+        for name in columns
+        if name != "orientation" and not (axes and name in _AXES) and not describes_pixels(name)
     ]
     if "area" in columns and "mean_intensity" in columns:
         quantities.append(_Quantity(_MASS, lambda o: o["area"] * o["mean_intensity"], np.add, True))
@@ -188,12 +190,15 @@ def _off_the_flow(source: Objects, target: Objects) -> Float64s:
 
 
 def default_features(
-    columns: Iterable[str], events: Sequence[str | EventKind]
+    columns: Iterable[str],
+    events: Sequence[str | EventKind],
+    relations: Sequence[str] = (),
 ) -> list[EventFeature]:
     """Features that make use of the columns at hand.
 
     Known are ``area``, ``mean_intensity``, ``max_intensity``, ``eccentricity``, ``orientation``,
-    ``major_axis``, ``minor_axis``, ``perimeter`` and ``solidity``. Of any other column the
+    ``major_axis``, ``minor_axis``, ``perimeter`` and ``solidity``, and the columns of
+    :mod:`trellis.tracking.pixel_features`. Of any other column the
     normalised differences are taken: between source and target, between one object and two
     together, between an object and the frame's average.
 
@@ -203,6 +208,8 @@ def default_features(
         Names of the columns of the objects.
     events : sequence of str or EventKind
         Events that the model has.
+    relations : sequence of str
+        Names of the relations of the frame pairs; those that are not known make no features.
 
     Returns
     -------
@@ -233,6 +240,7 @@ def default_features(
     names: list[str] = list(columns) if isinstance(columns, Iterator | Set) else columns  # type: ignore[assignment]  # checked below
     strings.check("columns", names)
     names = list(dict.fromkeys(names))
+    strings.check("relations", relations)
     # Kinds of events are made of the functions below; late, since they import this module.
     from trellis.tracking.event_kinds import KINDS, SOME_EVENTS, all_kinds, event_names
 
@@ -240,12 +248,15 @@ def default_features(
     wanted = event_names(events)
     return [
         _DefaultFeature(
-            f.event, f.name, f.values, f.needs_frame, tuple(names),
-            kind.name if kind in KINDS else kind,
+            f.event, f.name, f.values, f.needs_frame, f.relations, tuple(names),
+            kind.name if kind in KINDS else kind, tuple(relations),
         )
         for kind in all_kinds(events)
         if kind.name in wanted
-        for f in _checked(kind, kind.features(names))
+        for f in (
+            *_checked(kind, kind.features(names)),
+            *(pixel_features(kind.name, names, relations) if kind.name in EVENTS else ()),
+        )
     ]  # fmt: skip
 
 
@@ -255,13 +266,16 @@ class _DefaultFeature(EventFeature):
 
     columns: tuple[str, ...] = ()
     kind: str | EventKind = ""
+    known_relations: tuple[str, ...] = ()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _named, (self.kind, self.name, self.columns)
+        return _named, (self.kind, self.name, self.columns, self.known_relations)
 
 
-def _named(kind: str | EventKind, name: str, columns: Sequence[str]) -> EventFeature:
-    return next(f for f in default_features(columns, (kind,)) if f.name == name)
+def _named(
+    kind: str | EventKind, name: str, columns: Sequence[str], relations: Sequence[str] = ()
+) -> EventFeature:
+    return next(f for f in default_features(columns, (kind,), relations) if f.name == name)
 
 
 def _checked(kind: EventKind, features: Sequence[EventFeature]) -> Sequence[EventFeature]:

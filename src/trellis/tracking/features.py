@@ -8,14 +8,14 @@ objects are in :mod:`trellis.tracking.default_features`; users add their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trellis.arrays import Float64s
-from trellis.domains import flag, text
+from trellis.arrays import Float64s, Int64s
+from trellis.domains import flag, strings, text
 from trellis.errors import DataError
 from trellis.tracking.objects import FramePair, Objects
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "EventFeature",
     "Frame",
+    "Relations",
     "area_of",
     "average_of",
     "border_distance",
@@ -68,6 +69,50 @@ class Frame:
         return border_distance(objects.position, self.extent)
 
 
+@dataclass(frozen=True, eq=False)
+class Relations:
+    """What is known of two objects together, for the hypotheses of an event.
+
+    Parameters
+    ----------
+    matrices : mapping of str to scipy.sparse.csr_array, shape (n + m, n + m)
+        The relations of a :class:`~trellis.tracking.objects.FramePair`.
+    rows : int64, shape (H, R)
+        The objects in each of the R roles of the event, targets after the n sources.
+
+    Examples
+    --------
+    Of two moves, the pixels that source and target have in common:
+
+    >>> from scipy.sparse import csr_array
+    >>> shared = csr_array(([35.0], ([0], [1])), shape=(3, 3))
+    >>> relations = Relations({"overlap": shared}, np.array([[0, 1], [0, 2]]))
+    >>> relations.between("overlap", 0, 1)
+    array([35.,  0.])
+    """
+
+    matrices: Mapping[str, Any]
+    rows: Int64s
+
+    def between(self, name: str, a: int, b: int, otherwise: float = 0.0) -> Float64s:
+        """Values (H,) of a relation between the objects in role a and in role b.
+
+        ``otherwise`` stands where the matrix has no entry. With a = b it is what concerns the
+        object and the other frame as a whole.
+        """
+        matrix = self.matrices[name]
+        size = max(matrix.shape[0], 1)
+        entries = matrix.tocoo()
+        keys = entries.row.astype(np.int64) * size + entries.col
+        order = np.argsort(keys, kind="stable")
+        wanted = self.rows[:, a] * size + self.rows[:, b]
+        if not len(keys):
+            return np.full(len(wanted), otherwise)
+        at = np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)
+        there = keys[order[at]] == wanted
+        return np.where(there, entries.data[order[at]], otherwise)
+
+
 @dataclass(frozen=True)
 class EventFeature:
     """A feature of one kind of event.
@@ -95,8 +140,11 @@ class EventFeature:
         "first" and "second" are in the order of their rows, which means nothing: a feature should
         be symmetric in them. NaN and infinity say that a value is missing.
     needs_frame : bool
-        Whether the function wants a Frame as last argument: of move, division and split that of
+        Whether the function wants a Frame as another argument: of move, division and split that of
         the sources, of merge that of the targets.
+    relations : tuple of str
+        Names of relations of the pair that values wants; if there are any, its last argument is a
+        :class:`Relations`, in which roles are numbered as the arguments are.
 
     Examples
     --------
@@ -113,10 +161,12 @@ class EventFeature:
     name: str
     values: Callable[..., Any]
     needs_frame: bool = False
+    relations: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         text.check("event", self.event)
         text.check("name", self.name)
+        strings.check("relations", self.relations)
         flag.check("needs_frame", self.needs_frame)
         if not callable(self.values):
             raise DataError(
@@ -209,12 +259,26 @@ def event_features(
         table = np.empty((len(which), len(of_event)))
         if table.size:
             views, frame = roles(pair, which, kind)
+            related = Relations(pair.relations, _rows_of_roles(pair, which, kind))
             alone = not (kind.n_sources and kind.n_targets)
             for k, feature in enumerate(of_event):
-                needed = feature.needs_frame or alone
-                table[:, k] = _computed(pair, feature, (*views, frame) if needed else views)
+                given = (*views, frame) if feature.needs_frame or alone else views
+                _check_relations(pair, feature)
+                table[:, k] = _computed(
+                    pair, feature, (*given, related) if feature.relations else given
+                )
         arrays.append(table)
     return arrays
+
+
+def _check_relations(pair: FramePair, feature: EventFeature) -> None:
+    for name in feature.relations:
+        if name not in pair.relations:
+            raise DataError(
+                f"sequence {pair.sequence!r}, frame {pair.frame}: feature {feature.name!r} of "
+                f"{feature.event} wants the relation {name!r}, which the pair does not have; it "
+                f"has {', '.join(pair.relations) or 'none'}"
+            )
 
 
 def check_events_of(features: Sequence[EventFeature], names: Sequence[str]) -> None:
@@ -233,6 +297,12 @@ def roles(pair: FramePair, h: Hypotheses, kind: EventKind) -> tuple[tuple[Object
     targets = [pair.target.take(h.target[:, j]) for j in range(kind.n_targets)]
     one = pair.source if kind.n_sources == 1 else pair.target
     return (*sources, *targets), Frame(one, pair.extent)
+
+
+def _rows_of_roles(pair: FramePair, h: Hypotheses, kind: EventKind) -> Int64s:
+    """Rows (H, R) of the objects in the roles; those of targets follow those of the sources."""
+    sources, targets = h.source[:, : kind.n_sources], h.target[:, : kind.n_targets]
+    return np.concatenate([sources, targets + len(pair.source)], axis=1)
 
 
 def _computed(pair: FramePair, feature: EventFeature, arguments: tuple[Any, ...]) -> Float64s:

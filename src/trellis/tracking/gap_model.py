@@ -258,7 +258,8 @@ def _near(
         annotated=False,
     )  # fmt: skip
     near = near.take(near.of("move"))
-    moves = [feature for feature in space.features if feature.event == "move"]
+    # What is known of two objects together, such as overlap, is known of consecutive frames only.
+    moves = [f for f in space.features if f.event == "move" and not f.relations]
     table = event_features(pair, near, moves)[0]
     after = movie.first[t + 1 + missed]
     return movie.first[t] + near.source[:, 0], after + near.target[:, 0], table

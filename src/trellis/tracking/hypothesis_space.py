@@ -26,7 +26,14 @@ from trellis.tracking.preconditioning import Preconditioner
 if TYPE_CHECKING:
     import scipy.sparse
 
-__all__ = ["HypothesisSpace", "common_columns", "common_dimensions", "dimensions_of_file"]
+__all__ = [
+    "HypothesisSpace",
+    "common_columns",
+    "common_dimensions",
+    "common_relations",
+    "dimensions_of_file",
+    "relations_of_file",
+]
 
 Blocks = list[Float64s]  # of each event, (H_e, K_e)
 
@@ -51,6 +58,8 @@ class HypothesisSpace:
         Columns that the objects must have.
     dimensions : int
         Coordinates that their centres must have, 2 or 3.
+    relations : tuple of str
+        Relations that the pairs must have.
     """
 
     events: tuple[str | EventKind, ...]
@@ -60,6 +69,7 @@ class HypothesisSpace:
     preconditioner: Preconditioner
     columns: tuple[str, ...] = ()
     dimensions: int = 2
+    relations: tuple[str, ...] = ()
 
     @classmethod
     def learned(
@@ -92,7 +102,10 @@ class HypothesisSpace:
             tables.append((hypotheses, event_features(pair, hypotheses, features)))
         blocks = [features_of_pair for _, features_of_pair in tables]
         scale = Preconditioner.learn(blocks, bias=bias, events=event_names(events), knots=knots)
-        space = cls(events, n_neighbors, max_distance, features, scale, columns, dimensions)
+        relations = tuple(dict.fromkeys(name for f in features for name in f.relations))
+        space = cls(
+            events, n_neighbors, max_distance, features, scale, columns, dimensions, relations
+        )
         return space, tables
 
     @classmethod
@@ -133,6 +146,12 @@ class HypothesisSpace:
             raise DataError(
                 f"{place_of(pair)}: the objects have no column {missing[0]!r}, which the model was "
                 "trained with"
+            )
+        unknown = [name for name in self.relations if name not in pair.relations]
+        if unknown:
+            raise DataError(
+                f"{place_of(pair)}: the pair has no relation {unknown[0]!r} of its objects, which "
+                "the model was trained with; it comes from label images (read_label_images)"
             )
 
     @property
@@ -188,11 +207,12 @@ class HypothesisSpace:
         scale: Preconditioner,
         n_others: int = 0,
         dimensions: int = 2,
+        relations: Sequence[str] = (),
     ) -> HypothesisSpace:
         """The space of a model file, checked, without the last ``n_others`` features."""
         check_gates(events, n_neighbors, max_distance)
         # By name: a later version may have features that the model was not trained with.
-        known = {(f.event, f.name): f for f in default_features(columns, events)}
+        known = {(f.event, f.name): f for f in default_features(columns, events, relations)}
         ours = [tuple(name) for name in names[: len(names) - n_others]]
         if not set(ours) <= set(known):
             raise CorruptModelError("it has features that this version of Trellis does not know")
@@ -200,7 +220,10 @@ class HypothesisSpace:
         if counts != tuple(q.shape[1] for q in scale.quantiles):
             raise CorruptModelError("the scale is not that of the features")
         features = tuple(known[name] for name in ours)
-        return cls(events, n_neighbors, max_distance, features, scale, tuple(columns), dimensions)
+        return cls(
+            events, n_neighbors, max_distance, features, scale, tuple(columns), dimensions,
+            tuple(relations),
+        )  # fmt: skip
 
 
 def common_columns(pairs: Sequence[FramePair]) -> tuple[str, ...]:
@@ -209,6 +232,13 @@ def common_columns(pairs: Sequence[FramePair]) -> tuple[str, ...]:
     for pair in pairs:
         columns = [c for c in columns if c in pair.source and c in pair.target]
     return tuple(columns)
+
+
+def common_relations(pairs: Sequence[FramePair]) -> tuple[str, ...]:
+    """Relations of objects that all pairs have, in the order of the first."""
+    return tuple(
+        name for name in pairs[0].relations if all(name in pair.relations for pair in pairs)
+    )
 
 
 def common_dimensions(pairs: Sequence[FramePair]) -> int:
@@ -232,3 +262,8 @@ def common_dimensions(pairs: Sequence[FramePair]) -> int:
 def dimensions_of_file(header: Mapping[str, Any]) -> int:
     """Number of coordinates in a model file; files of old versions, which say nothing: 2."""
     return header_value({"dimensions": 2, **header}, "dimensions", int, choices=(2, 3))
+
+
+def relations_of_file(header: Mapping[str, Any]) -> list[str]:
+    """Relations in a model file; files of old versions have none."""
+    return header_value({"relations": [], **header}, "relations", list, items=str)

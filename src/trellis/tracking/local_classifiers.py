@@ -35,7 +35,9 @@ from trellis.tracking.hypothesis_space import (
     Blocks,
     HypothesisSpace,
     common_columns,
+    common_relations,
     dimensions_of_file,
+    relations_of_file,
 )
 from trellis.tracking.objects import EVENTS, FramePair
 from trellis.tracking.preconditioning import Preconditioner
@@ -52,6 +54,7 @@ PUBLISHED_WEIGHTS: Mapping[str, Mapping[str, float]] = MappingProxyType(
             "axes change": -0.08,
             "area*mean_intensity change": -0.54,
             "mean_intensity change": -0.38,
+            "intensity distribution change": 0.27,
         },
         "division": {
             "area*mean_intensity change": -0.47,
@@ -59,14 +62,18 @@ PUBLISHED_WEIGHTS: Mapping[str, Mapping[str, float]] = MappingProxyType(
             "parent's mean_intensity": 0.96,
             "parent's eccentricity": -0.94,
             "area evenness": 1.63,
+            "compactness": -0.72,
+            "mass evenness": -0.85,
         },
         "appear": {
+            "outline on the border": 0.28,
             "border distance": -1.19,
             "area unlike the average": 0.63,
             "area*mean_intensity unlike the average": 1.94,
             "mean_intensity unlike the average": -0.15,
         },
         "disappear": {
+            "outline on the border": -0.52,
             "border distance": -0.67,
             "area unlike the average": 0.17,
             "area*mean_intensity unlike the average": -0.11,
@@ -77,16 +84,21 @@ PUBLISHED_WEIGHTS: Mapping[str, Mapping[str, float]] = MappingProxyType(
             "area change": -0.78,
             "axes change": -0.95,
             "mean_intensity change": -1.09,
+            "compactness": 1.17,
+            "mass evenness": 0.38,
         },
         "merge": {
             "distance to the middle": -1.04,
             "area change": -1.31,
             "axes change": -1.02,
             "mean_intensity change": -0.39,
+            "compactness": 1.21,
+            "mass evenness": 0.92,
         },
     }
 )
-"""Weights that come with Lou and Hamprecht's tracker, of those features that a table can have.
+"""Weights that come with Lou and Hamprecht's tracker; those of pixels count where images were read
+with ``published=True``.
 
 Its eccentricity is a ratio of principal components, ours that of an ellipse; both grow with length.
 """
@@ -146,7 +158,9 @@ class _FeatureTracker(LinkingTracker):
             raise DataError("there are no frame pairs to learn from")
         LinkingTracker.fit(self, pairs)
         events, columns = self._events(pairs), common_columns(pairs)
-        features = default_features(columns, events) if self.features is None else self.features
+        features = self.features
+        if features is None:
+            features = default_features(columns, events, common_relations(pairs))
         self.hypothesis_space_, tables = HypothesisSpace.learned(
             pairs, events, self.n_neighbors, 2 * self.gate, tuple(features), columns, bias=False
         )
@@ -205,6 +219,7 @@ class _FeatureTracker(LinkingTracker):
             "events": list(event_names(space.events)),
             "columns": list(space.columns),
             "dimensions": space.dimensions,
+            "relations": list(space.relations),
             "features": space.feature_names(),
             "scale": space.preconditioner.as_dict(),
         }
@@ -217,7 +232,7 @@ class _FeatureTracker(LinkingTracker):
         scale = Preconditioner.from_dict(header_value(state, "scale", dict))
         self.hypothesis_space_ = HypothesisSpace.restored(
             events, self.n_neighbors, 2 * self.gate, columns, names, scale,
-            dimensions=dimensions_of_file(state),
+            dimensions=dimensions_of_file(state), relations=relations_of_file(state),
         )  # fmt: skip
         if self.hypothesis_space_.n_weights != len(names):
             raise CorruptModelError("the scale is not that of the features")
@@ -312,7 +327,7 @@ class HandSet(_FeatureTracker):
         nothing | has("items", "get", words="a mapping of events to weights by name"),
         """For each event the weights of its features by name, 0 for those not named; "bias" is
         added to the score of every hypothesis. Names of features that the data do not have are left
-        out. None: HAND_SET_WEIGHTS; PUBLISHED_WEIGHTS lack features of pixels and find few
+        out. None: HAND_SET_WEIGHTS; PUBLISHED_WEIGHTS without features of pixels find few
         divisions.""",
         default=None,
     )

@@ -57,7 +57,12 @@ from trellis.tracking.gap_model import GapModel
 from trellis.tracking.gates import learned_gate
 from trellis.tracking.guesses import MOST, Guesses, few_of, flow_guesses, share_of_regulariser
 from trellis.tracking.hypotheses import check_gates
-from trellis.tracking.hypothesis_space import HypothesisSpace, common_columns, common_dimensions
+from trellis.tracking.hypothesis_space import (
+    HypothesisSpace,
+    common_columns,
+    common_dimensions,
+    common_relations,
+)
 from trellis.tracking.link_probabilities import MOST as ENOUGH
 from trellis.tracking.link_probabilities import Witness
 from trellis.tracking.model_file import StoredTrackingModel
@@ -399,7 +404,7 @@ class TrackingModel(Seeded, StoredTrackingModel):
         common_dimensions(every)
         columns = common_columns(every)
         events = annotated_kinds(every) if isinstance(self.events, str) else tuple(self.events)
-        features = (*default_features(columns, events), *self.features)
+        features = (*default_features(columns, events, common_relations(every)), *self.features)
         far = self.max_distance
         gates = (
             [self._gate(pairs, events) for pairs in sets.values()]

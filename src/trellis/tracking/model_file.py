@@ -20,7 +20,7 @@ from trellis.tracking.default_features import default_features
 from trellis.tracking.event_kinds import SOME_EVENTS, EventKind, event_names, own_kinds
 from trellis.tracking.features import EventFeature
 from trellis.tracking.gap_model import GapModel
-from trellis.tracking.hypothesis_space import HypothesisSpace, dimensions_of_file
+from trellis.tracking.hypothesis_space import HypothesisSpace, dimensions_of_file, relations_of_file
 from trellis.tracking.objects import EVENTS
 from trellis.tracking.preconditioning import Preconditioner
 
@@ -49,6 +49,8 @@ class StoredTrackingModel(Storable):
             "events": list(event_names(space.events)),
             "max_distance": float(space.max_distance),
             "dimensions": space.dimensions,
+            "relations": list(space.relations),
+            "related": [[f.event, f.name] for f in space.features if f.relations],
             "features": space.feature_names(),
             "own_features": [[f.event, f.name] for f in model.features],
             "preconditioner": space.preconditioner.as_dict(),
@@ -92,7 +94,7 @@ class StoredTrackingModel(Storable):
             raise CorruptModelError("the features of its user are not the last of its features")
         model.hypothesis_space_ = HypothesisSpace.restored(
             events, model.n_neighbors, reach, columns, names, scale, len(user_features),
-            dimensions,
+            dimensions, relations_of_file(header),
         )  # fmt: skip
         training = header_value(header, "training", dict)
         model.stop_reason_ = header_value(training, "stop_reason", str)
@@ -101,7 +103,9 @@ class StoredTrackingModel(Storable):
         model.weights_, model.columns_ = weights, tuple(columns)
         model.objective_, model.gap_, model.history_ = np.nan, np.inf, []
         if "gaps" in header:
-            n_moves = sum(name[0] == "move" for name in names)
+            moves = [list(name) for name in names if name[0] == "move"]
+            related = header_value({"related": [], **header}, "related", list, items=list)
+            n_moves = sum(name not in related for name in moves)
             model.gap_model_ = GapModel.restored(
                 header_value(header, "gaps", dict), arrays, n_moves
             )
@@ -149,7 +153,8 @@ class StoredTrackingModel(Storable):
         space = model.hypothesis_space_
         columns = space.columns
         all_events = _exchanged(event_names(space.events), given)
-        known = {(f.event, f.name): f for f in default_features(columns, all_events)}
+        offered = default_features(columns, all_events, space.relations)
+        known = {(f.event, f.name): f for f in offered}
         for feature in space.features:
             if (feature.event, feature.name) not in known:
                 raise DataError(

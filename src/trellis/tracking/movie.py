@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -133,11 +134,21 @@ def _filled(pairs: list[FramePair], fill: int) -> list[FramePair]:
             nobody = before.target.take(np.zeros(0, np.int64))
             frames = [before.target, *[nobody] * len(missing), after.source]
             whole += [
-                replace(before, frame=before.frame + 1 + i, source=a, target=b, annotation=None)
+                replace(
+                    before, frame=before.frame + 1 + i, source=a, target=b, annotation=None,
+                    relations=_none_related(before, len(a) + len(b)),
+                )
                 for i, (a, b) in enumerate(pairwise(frames))
-            ]
+            ]  # fmt: skip
         whole.append(after)
     return whole
+
+
+def _none_related(pair: FramePair, size: int) -> dict[str, Any]:
+    """The relations of a pair, of so many objects that have none."""
+    from scipy.sparse import csr_array
+
+    return {name: csr_array((size, size)) for name in pair.relations}
 
 
 class PairwiseSolution:

@@ -15,8 +15,8 @@ object of frame t + 1 one *past*. An annotation says so of all objects, of some,
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from numpy.typing import NDArray
 from trellis.arrays import Float64s, Int64s, as_array, held, known
 from trellis.domains import Domain, instance, nothing, number, sequence_of, text, whole
 from trellis.errors import DataError
+
+if TYPE_CHECKING:
+    import scipy.sparse
 
 __all__ = [
     "EVENTS",
@@ -225,6 +228,11 @@ class FramePair:
     extent : tuple of 4 or 6 floats
         Least x, y (and z), then greatest x, y (and z) of the field of view of the sequence (not of
         a patch), for the distance to its border. (): it has no border.
+    relations : mapping of str to scipy.sparse.csr_array, shape (n + m, n + m)
+        What is known of two objects together, by name, such as the pixels that their masks have in
+        common: the n sources come first, then the m targets. On the diagonal is what concerns an
+        object and the other frame as a whole. Features may ask for them
+        (:class:`~trellis.tracking.features.EventFeature`).
     """
 
     sequence: str
@@ -233,6 +241,7 @@ class FramePair:
     target: Objects
     annotation: PairAnnotation | None = None
     extent: tuple[float, ...] = ()
+    relations: Mapping[str, scipy.sparse.csr_array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         text.check("sequence", self.sequence)
@@ -254,11 +263,34 @@ class FramePair:
             raise DataError(f"extent must be {words}, got {self.extent!r:.80}")
         # Integers may be too long for arrays.
         vars(self)["extent"] = tuple(map(float, extent))
+        instance(Mapping).check("relations", self.relations)
+        size = len(self.source) + len(self.target)
+        for name, matrix in self.relations.items():
+            if getattr(matrix, "format", "") != "csr" or matrix.shape != (size, size):
+                raise DataError(
+                    f"sequence {self.sequence!r}, frame {self.frame}: the relation {name!r} is not "
+                    f"a scipy.sparse.csr_array of shape ({size}, {size}), for all sources and then "
+                    "all targets"
+                )
 
     @property
     def dimensions(self) -> int:
         """Number of coordinates of a centre, 2 or 3."""
         return self.source.dimensions
+
+    def part(
+        self, sources: NDArray[Any], targets: NDArray[Any], annotation: PairAnnotation | None = None
+    ) -> FramePair:
+        """Return the pair of some objects, those in these rows (or where masks are true)."""
+        every = np.arange(len(self.source)), np.arange(len(self.target)) + len(self.source)
+        kept = np.concatenate([every[0][sources], every[1][targets]])
+        return replace(
+            self,
+            source=self.source.take(sources),
+            target=self.target.take(targets),
+            annotation=annotation,
+            relations={name: matrix[kept][:, kept] for name, matrix in self.relations.items()},
+        )
 
 
 def checked_links(links: Iterable[Link]) -> list[Link]:

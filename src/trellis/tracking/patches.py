@@ -12,7 +12,6 @@ or "disappeared" would be wrong.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -137,12 +136,7 @@ def _patches(pair: FramePair, side: float, kinds: Sequence[EventKind]) -> list[F
     n = len(pair.source)
     annotations = _annotations(pair, cells, kinds)
     return [
-        replace(
-            pair,
-            source=pair.source.take(cells[:n] == square),
-            target=pair.target.take(cells[n:] == square),
-            annotation=annotations.get(square),
-        )
+        pair.part(cells[:n] == square, cells[n:] == square, annotations.get(square))
         for square in np.unique(cells).tolist()
     ]
 
