@@ -9,7 +9,7 @@ import pytest
 
 from trellis.errors import DataError
 from trellis.tracking.ctc import _mask_name, read_ctc, write_ctc
-from trellis.tracking.image_frames import Movie
+from trellis.tracking.image_frames import ImageMovie
 from trellis.tracking.result import Track, TrackedObject, TrackingResult
 
 TRACKS = [Track("a", 1, 0, 0, -1), Track("a", 2, 1, 1, 1), Track("a", 3, 1, 1, 1)]
@@ -176,7 +176,7 @@ def test_volumes_are_pages(tmp_path):
 
 def test_frames_keep_their_numbers(tmp_path):
     """As files are numbered, so are those that are written."""
-    movie = Movie("", "masks", [4], lambda: iter([("frame 4", np.array([[0, 1]]))]))
+    movie = ImageMovie("", "masks", [4], lambda: iter([("frame 4", np.array([[0, 1]]))]))
     seen = TrackedObject("", 4, 0, 1, 0.0, 0.0)
     write_ctc(TrackingResult([], [], [Track("", 1, 4, 4, -1)], [seen]), tmp_path, masks=movie)
     assert [path.name for path in sorted(tmp_path.glob("*.tif"))] == ["mask004.tif"]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from trellis.errors import DataError
-from trellis.tracking.image_frames import Movie, checked_labels, is_images, open_movies
+from trellis.tracking.image_frames import ImageMovie, checked_labels, is_images, open_movies
 
 MOVIE = np.random.default_rng(0).integers(0, 5, (4, 6, 7)).astype(np.uint16)
 
@@ -123,10 +123,10 @@ def test_bad_files(tmp_path):
 
 def test_frames_of_other_sizes():
     sizes = [("a", np.zeros((3, 4), int)), ("b", np.zeros((3, 5), int))]
-    movie = Movie("", "film", [0, 1], lambda: iter(sizes))
+    movie = ImageMovie("", "film", [0, 1], lambda: iter(sizes))
     with pytest.raises(DataError, match=r"b: the image has the size 3 × 5, that of a is 3 × 4"):
         list(movie)
-    movie = Movie("", "film", [0], lambda: iter([("a", np.zeros((3, 4, 2, 2), int))]))
+    movie = ImageMovie("", "film", [0], lambda: iter([("a", np.zeros((3, 4, 2, 2), int))]))
     with pytest.raises(DataError, match=r"a: expected an image \(Y, X\) or \(Z, Y, X\), got an ar"):
         list(movie)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from trellis.datasets import render_cells, simulate_cells, simulate_volume
 from trellis.errors import DataError
 from trellis.tracking import TrackingModel, read_label_images, score_links, write_ctc
-from trellis.tracking.image_frames import Movie
+from trellis.tracking.image_frames import ImageMovie
 from trellis.tracking.result import annotated_events
 
 
@@ -106,7 +106,7 @@ def test_two_frames_are_in_memory():
             yield f"frame {t}", frame
             del frame
 
-    assert len(read_label_images(Movie("", "film", range(9), frames))) == 8
+    assert len(read_label_images(ImageMovie("", "film", range(9), frames))) == 8
     assert most <= 2
 
 
@@ -140,7 +140,7 @@ def test_sequences_and_frames_keep_their_names():
     movie = blobs([(1, 0, 0, 3)], [(1, 0, 1, 3)], [(4, 0, 1, 3)])
     pairs = read_label_images({"b": movie, "a": movie[:2]})
     assert [(pair.sequence, pair.frame) for pair in pairs] == [("a", 0), ("b", 0), ("b", 1)]
-    late = Movie("", "film", [7, 8], lambda: iter([("x", movie[0]), ("y", movie[1])]))
+    late = ImageMovie("", "film", [7, 8], lambda: iter([("x", movie[0]), ("y", movie[1])]))
     assert [pair.frame for pair in read_label_images(late)] == [7]
 
 
@@ -206,7 +206,7 @@ def test_what_does_not_fit(masks, given, message):
 def test_more_images_than_masks_are_passed_over():
     masks = blobs([(1, 0, 0, 3)], [(1, 0, 1, 3)])
     images = np.arange(4.0)[:, None, None] * np.ones((4, 9, 12))
-    late = Movie("", "film", [1, 2], lambda: iter([("a", masks[0]), ("b", masks[1])]))
+    late = ImageMovie("", "film", [1, 2], lambda: iter([("a", masks[0]), ("b", masks[1])]))
     (pair,) = read_label_images(late, images)
     assert pair.source["mean_intensity"].tolist() == [1.0]
     assert pair.target["mean_intensity"].tolist() == [2.0]

@@ -185,7 +185,7 @@ def run(args: argparse.Namespace) -> int:
             write_report(result, pairs, tracker, known, seconds, args)
         _write(result, seconds, args, objects.masks)
         if truth is not None:
-            write_stdout(f"{scores(truth, result)}\n")
+            write_stdout(f"{scores(truth, result, objects.masks)}\n")
     return 0
 
 

@@ -35,15 +35,17 @@ def read_truth(args: argparse.Namespace, objects: FollowedObjects) -> list[Frame
     return objects.pairs(args.truth)
 
 
-def scores(truth: list[FramePair] | Path, result: TrackingResult) -> str:
+def scores(truth: list[FramePair] | Path, result: TrackingResult, masks: str | None) -> str:
     """The table of links and divisions; with true images the challenge's measures, too."""
     from trellis.tracking import annotated_events, score_ctc, score_links
+    from trellis.tracking.image_frames import open_movies
     from trellis.tracking.scores import LinkScores
 
     if not isinstance(truth, Path):
         return str(score_links(annotated_events(truth)[0], result.links))
-    found = score_ctc(truth, result)
-    return (
-        f"{LinkScores(found.links, found.divisions)}\n{found}\n"
-        "an object counts as the true one at the pixel of its centre"
-    )
+    images = None if masks is None else open_movies(masks, "masks")[0]
+    found = score_ctc(truth, result, masks=images)
+    table = f"{LinkScores(found.links, found.divisions)}\n{found}"
+    if masks is not None:
+        return table
+    return f"{table}\nan object counts as the true one at the pixel of its centre"

@@ -31,7 +31,7 @@ from trellis.errors import DataError
 from trellis.files import atomic_write
 from trellis.files.text import read_text
 from trellis.tracking.gap_parts import without_gaps
-from trellis.tracking.image_frames import Movie, checked_labels, open_movies
+from trellis.tracking.image_frames import ImageMovie, checked_labels, open_movies
 from trellis.tracking.result import Track, TrackedObject, TrackingResult
 
 __all__ = ["read_ctc", "write_ctc"]
@@ -74,7 +74,7 @@ def write_ctc(
     Examples
     --------
     >>> import tempfile
-    >>> from trellis.tracking.image_frames import Movie, checked_labels, open_movies
+    >>> from trellis.tracking.image_frames import ImageMovie, checked_labels, open_movies
     from trellis.tracking.result import Track, TrackingResult
     >>> tracks = [Track("a", 1, 0, 4, -1), Track("a", 2, 5, 8, 1), Track("a", 3, 5, 9, 1)]
     >>> folder = Path(tempfile.mkdtemp())
@@ -193,7 +193,9 @@ def _check_sequence(sequence: str, tracks: list[Track]) -> None:
             )
 
 
-def _check_masks(sequence: str, masks: Movie, objects: list[TrackedObject], n_tracks: int) -> None:
+def _check_masks(
+    sequence: str, masks: ImageMovie, objects: list[TrackedObject], n_tracks: int
+) -> None:
     """Refuse masks in which an object has no pixels."""
     if n_tracks >= 1 << 16:
         raise DataError(f"sequence {sequence!r} has {n_tracks} tracks; a 16-bit mask holds 65535")
@@ -222,7 +224,7 @@ def _by_frame(objects: list[TrackedObject]) -> dict[int, list[TrackedObject]]:
     return dict(frames)
 
 
-def _write_masks(folder: Path, masks: Movie, objects: list[TrackedObject]) -> None:
+def _write_masks(folder: Path, masks: ImageMovie, objects: list[TrackedObject]) -> None:
     by_frame = _by_frame(objects)
     for frame, mask in zip(masks.numbers, masks, strict=True):
         values, which = np.unique(mask, return_inverse=True)

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from trellis.errors import DataError
 from trellis.tracking.geff_file import is_geff
 
-__all__ = ["Movie", "checked_labels", "is_images", "open_movies"]
+__all__ = ["ImageMovie", "checked_labels", "is_images", "open_movies"]
 
 TIFF = (".tif", ".tiff")
 _SUFFIXES = (*TIFF, ".npy", ".npz", ".zarr")
@@ -43,7 +43,7 @@ _EXTRA = "pip install 'trellis-structured[images]'"
 
 
 @dataclass(frozen=True, eq=False)
-class Movie:
+class ImageMovie:
     """Frames, gone through from the first to the last as often as wanted.
 
     Parameters
@@ -113,7 +113,7 @@ def is_images(source: Any) -> bool:
     return Path(source).is_dir() and not is_geff(Path(source))
 
 
-def open_movies(source: Any, what: str) -> list[Movie]:
+def open_movies(source: Any, what: str) -> list[ImageMovie]:
     """Find the movies of a path, an array, or a mapping of names to either.
 
     Parameters
@@ -136,9 +136,9 @@ def open_movies(source: Any, what: str) -> list[Movie]:
             if not isinstance(name, str):
                 raise DataError(f"{what}: the name of a sequence is text, got {name!r:.80}")
             (movie,) = _single(open_movies(one, f"{what} of sequence {name!r}"), what)
-            movies.append(Movie(name, movie.place, movie.numbers, movie.open))
+            movies.append(ImageMovie(name, movie.place, movie.numbers, movie.open))
         return movies
-    if isinstance(source, Movie):
+    if isinstance(source, ImageMovie):
         return [source]
     if isinstance(source, str | os.PathLike):
         return _of_path(Path(source))
@@ -146,7 +146,7 @@ def open_movies(source: Any, what: str) -> list[Movie]:
     return [_of_array("", what, array)]
 
 
-def _single(movies: list[Movie], what: str) -> list[Movie]:
+def _single(movies: list[ImageMovie], what: str) -> list[ImageMovie]:
     if len(movies) != 1:
         raise DataError(
             f"{what}: {movies[0].place} has {len(movies)} sequences, and one is wanted; give the "
@@ -155,7 +155,7 @@ def _single(movies: list[Movie], what: str) -> list[Movie]:
     return movies
 
 
-def _of_path(path: Path) -> list[Movie]:
+def _of_path(path: Path) -> list[ImageMovie]:
     suffix = path.suffix.lower()
     if not path.exists():
         raise DataError(f"cannot read {path}: there is no such file or folder")
@@ -176,14 +176,14 @@ def _of_path(path: Path) -> list[Movie]:
     )
 
 
-def _of_array(name: str, place: str, array: NDArray[Any]) -> Movie:
+def _of_array(name: str, place: str, array: NDArray[Any]) -> ImageMovie:
     _check_dimensions(place, array.shape)
 
     def frames() -> Iterator[tuple[str, NDArray[Any]]]:
         for t in range(len(array)):
             yield f"{place}, frame {t}", np.asarray(array[t])
 
-    return Movie(name, place, range(len(array)), frames)
+    return ImageMovie(name, place, range(len(array)), frames)
 
 
 def _check_dimensions(place: str, shape: tuple[int, ...]) -> None:
@@ -234,7 +234,7 @@ def _mapped(path: Path) -> NDArray[Any]:
         raise DataError(f"cannot read {path}: {_first_line(error)}") from None
 
 
-def _of_npz(path: Path) -> list[Movie]:
+def _of_npz(path: Path) -> list[ImageMovie]:
     try:
         with zipfile.ZipFile(path) as archive:
             entries = [e for e in archive.namelist() if e.endswith(".npy")]
@@ -252,7 +252,7 @@ def _of_npz(path: Path) -> list[Movie]:
         place = f"{path}, array {name!r}"
         _check_dimensions(place, shape)
         frames = _stream(path, entry, place, shape, fortran, dtype)
-        movies.append(Movie(name if len(entries) > 1 else "", place, range(shape[0]), frames))
+        movies.append(ImageMovie(name if len(entries) > 1 else "", place, range(shape[0]), frames))
     return movies
 
 
@@ -298,7 +298,7 @@ def _stream(
 # ------------------------------------------------------------------------------- TIFF
 
 
-def _of_folder(folder: Path) -> Movie:
+def _of_folder(folder: Path) -> ImageMovie:
     files = sorted(p for p in folder.iterdir() if p.suffix.lower() in TIFF)
     files = [p for p in files if not p.name.startswith(".")]
     if not files:
@@ -334,10 +334,10 @@ def _of_folder(folder: Path) -> Movie:
                 image = pages.whole()
             yield str(numbered[number]), image
 
-    return Movie("", str(folder), numbers, frames)
+    return ImageMovie("", str(folder), numbers, frames)
 
 
-def _of_stack(path: Path) -> Movie:
+def _of_stack(path: Path) -> ImageMovie:
     tifffile = _library("tifffile", f"{path} is a TIFF file")
     with _Tiff(tifffile, path) as pages:
         shape = pages.shape
@@ -353,7 +353,7 @@ def _of_stack(path: Path) -> Movie:
             for t, frame in enumerate(pages.frames(path)):
                 yield f"{path}, frame {t}", frame
 
-    return Movie("", str(path), range(shape[0]), frames)
+    return ImageMovie("", str(path), range(shape[0]), frames)
 
 
 @dataclass(frozen=True, eq=False)
@@ -437,7 +437,7 @@ class _Tiff:
 # ------------------------------------------------------------------------------- Zarr
 
 
-def _of_zarr(path: Path) -> list[Movie]:
+def _of_zarr(path: Path) -> list[ImageMovie]:
     zarr = _library("zarr", f"{path} is a Zarr folder", "pip install zarr")
     try:
         root = zarr.open(str(path), mode="r")
@@ -461,7 +461,7 @@ def _members(group: Any) -> list[tuple[str, Any]]:
     return arrays
 
 
-def _of_zarr_array(name: str, place: str, array: Any) -> Movie:
+def _of_zarr_array(name: str, place: str, array: Any) -> ImageMovie:
     shape = tuple(array.shape)
     channels = len(shape) == 5 and shape[1] == 1
     _check_dimensions(place, (shape[0], *shape[2:]) if channels else shape)
@@ -474,7 +474,7 @@ def _of_zarr_array(name: str, place: str, array: Any) -> Movie:
                 raise DataError(f"cannot read {place}, frame {t}: {_first_line(error)}") from None
             yield f"{place}, frame {t}", frame[0] if channels else frame
 
-    return Movie(name, place, range(shape[0]), frames)
+    return ImageMovie(name, place, range(shape[0]), frames)
 
 
 # ------------------------------------------------------------------------------- messages

@@ -25,7 +25,7 @@ from trellis.arrays import Float64s, Int64s
 from trellis.domains import flag, number, sequence_of
 from trellis.errors import DataError
 from trellis.tracking.ctc_links import links_of_tracks
-from trellis.tracking.image_frames import Movie, checked_labels, open_movies
+from trellis.tracking.image_frames import ImageMovie, checked_labels, open_movies
 from trellis.tracking.objects import FramePair, Objects
 from trellis.tracking.reading import read_detections
 from trellis.tracking.regions import Regions, overlap
@@ -153,7 +153,11 @@ class MeasuredImages:
         return [self._completed(pair) for pair in pairs]
 
     def _add(
-        self, movie: Movie, bright: Movie | None, spacing: Sequence[float] | None, published: bool
+        self,
+        movie: ImageMovie,
+        bright: ImageMovie | None,
+        spacing: Sequence[float] | None,
+        published: bool,
     ) -> None:
         before: tuple[Regions, Objects] | None = None
         for frame, mask, image in _side_by_side(movie, bright):
@@ -175,7 +179,7 @@ class MeasuredImages:
                 self.relations[movie.name, frame - 1] = _relations(*before, *now, published)
             before = now
 
-    def _check(self, movies: Sequence[Movie]) -> None:
+    def _check(self, movies: Sequence[ImageMovie]) -> None:
         """Refuse movies in which there is nothing to track."""
         for movie in movies:
             here = [objects for (name, _), objects in self.frames if name == movie.name]
@@ -223,7 +227,7 @@ class MeasuredImages:
 
 
 def _side_by_side(
-    movie: Movie, bright: Movie | None
+    movie: ImageMovie, bright: ImageMovie | None
 ) -> Iterator[tuple[int, NDArray[Any], NDArray[Any] | None]]:
     """Number, labels and intensities of each frame, checked."""
     if bright is None:
