@@ -20,6 +20,7 @@ from trellis.tracking import (
     TrackingModel,
     TrackingResult,
     annotated_events,
+    close_gaps,
     read_ctc,
     read_detections,
 )
@@ -188,10 +189,27 @@ def test_without_a_model(run, files, tmp_path):
     expected = TrackingModel(random_state=0, max_distance=20.0).fit(pairs).predict(pairs)
     run("track", files / "objects.csv", "-o", out, "--max-distance", 20, "--quiet")
     assert out.read_bytes() == written(tmp_path, expected)
-    expected = FlowTracker(20.0).predict(pairs)
+    expected = close_gaps(FlowTracker(20.0).predict(pairs), pairs)
     flow = ("--method", "flow", "--max-distance", 20, "--quiet")
     run("track", files / "objects.csv", "-o", out, *flow)
     assert out.read_bytes() == written(tmp_path, expected)
+
+
+def test_how_long_objects_may_be_missed(files, run, tmp_path):
+    """A frame without a few of its cells, by a tracker, from the movie alone, by a model."""
+    rows = table(files / "objects.csv")
+    middle = sorted({int(row["frame"]) for row in rows})[2]
+    kept = [row for row in rows if int(row["frame"]) != middle or int(row["id"]) % 4]
+    objects = write(tmp_path / "o.csv", rows[0], [row.values() for row in kept])
+    for how in (("--method", "flow"), (), ("--model", files / "cells.trellis")):
+        said = [
+            run("track", objects, "-o", tmp_path / "t.csv", "--max-gap", gap, *how).err[-1]
+            for gap in (0, 1)
+        ]
+        assert ["closed (--max-gap)" in line for line in said] == [
+            False,
+            True,
+        ]
 
 
 @pytest.mark.parametrize(("method", "divides"), [("nearest", False), ("matching", True)])

@@ -60,6 +60,6 @@ def test_written_in_parts_and_said(tmp_path, caplog):
     assert read_ctc(tmp_path) == [
         Track("", 1, 0, 1, -1), Track("", 2, 0, 3, -1), Track("", 3, 3, 3, 1),
     ]  # fmt: skip
-    assert "are written in parts, each the parent of the next: 1 parts more" in caplog.text
+    assert "allows none; gaps: 1" in caplog.text
     last = (tmp_path / "mask003.tif").read_bytes()[-16:]
     assert np.frombuffer(last, "<u2").tolist() == [2] * 4 + [3] * 4

@@ -118,7 +118,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         + " (default: self)",
     )
     usual = "from the links; without them from the distances of nearest objects"
-    add_parameters(group, [TrackingModel], ["max_distance"], defaults={"max_distance": usual})
+    names = ["max_distance", "max_gap"]
+    add_parameters(group, [TrackingModel], names, defaults={"max_distance": usual})
     group = parser.add_argument_group("learning")
     group.add_argument(
         "--learn",
@@ -173,7 +174,9 @@ def run(args: argparse.Namespace) -> int:
     elif args.model is not None:
         from trellis.cli.model_files import load_tracking_model
 
-        tracker = load_tracking_model(args.model)
+        tracker = loaded = load_tracking_model(args.model)
+        if args.max_gap is not None:
+            loaded.max_gap = args.max_gap
     else:
         tracker = _unlearned(objects.pairs(), args)
     if any((args.output, args.plot, args.ctc, args.truth, args.report)):
@@ -289,8 +292,19 @@ def _write(result: TrackingResult, seconds: float, args: argparse.Namespace, mas
     frames = len({(o.sequence, o.frame) for o in result.objects})
     n = len({(t.sequence, t.parent) for t in result.tracks if t.parent != -1})
     where = [name for name in (args.output, args.plot, args.report, args.ctc) if name is not None]
+    gaps = sum(link.gap > 0 for link in result.links)
+    over = f", {count(gaps, 'gap')} closed (--max-gap)" if gaps else ""
     say(
         f"{', '.join(where) or 'tracked'}: {len(result.objects)} objects of {frames} frames, "
-        f"{len(result.tracks)} tracks, {count(n, 'division')}, {seconds:.2f} s",
+        f"{len(result.tracks)} tracks, {count(n, 'division')}{over}{_proof(result)}, "
+        f"{seconds:.2f} s",
         quiet=args.quiet,
     )
+
+
+def _proof(result: TrackingResult) -> str:
+    """How far from the best a model's tracks may be, if they are not proven best."""
+    if result.score is None or result.bound is None:
+        return ""
+    excess = (result.bound - result.score) / max(abs(result.bound), 1e-300)
+    return "" if excess < 1e-9 else f", at most {excess:.2g} of the score below the best"

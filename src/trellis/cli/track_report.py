@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trellis.cli.named_files import OutputFile, OutputFolder
-from trellis.tracking import TrackingModel
+from trellis.tracking import TrackingModel, close_gaps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +65,10 @@ def track_with_report(
     """Track, with probabilities if a page is wanted and the tracker has any; show how far it is."""
     if not isinstance(tracker, TrackingModel):
         with args.reporter.stage(f"tracking through {len(pairs):,} pairs of frames"):
-            return tracker.predict(pairs)
+            result = tracker.predict(pairs)
+            if args.max_gap is None:
+                return close_gaps(result, pairs)
+            return close_gaps(result, pairs, max_gap=args.max_gap)
     tracker.verbose = args.reporter.shown
     try:
         return tracker.predict(pairs, probabilities=args.report is not None)

@@ -31,6 +31,7 @@ from trellis.tracking.result import (
     assemble_tracks,
 )
 from trellis.tracking.scores import EventKey, LinkScores, event_set, score_links, task_loss
+from trellis.tracking.stitching import close_gaps
 from trellis.tracking.trackmate import write_trackmate
 
 __all__ = [
@@ -61,6 +62,7 @@ __all__ = [
     "TrackingResult",
     "annotated_events",
     "assemble_tracks",
+    "close_gaps",
     "default_features",
     "event_set",
     "make_hypotheses",

@@ -94,9 +94,8 @@ def write_ctc(
     movies = {} if masks is None else {m.name: m for m in open_movies(masks, "masks")}
     if len(parts) > len(result.tracks):
         _log.warning(
-            "tracks of objects that were missed for some frames are written in parts, each the "
-            "parent of the next: %d parts more than tracks, since the Cell Tracking Challenge "
-            "allows no gaps",
+            "tracks with gaps are written in parts, each the parent of the next, since the Cell "
+            "Tracking Challenge allows none; gaps: %d",
             len(parts) - len(result.tracks),
         )
     for sequence, members in tracks.items():

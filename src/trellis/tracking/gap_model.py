@@ -39,7 +39,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,23 +48,42 @@ from trellis.arrays import Bools, Float64s, Int64s
 from trellis.errors import CorruptModelError
 from trellis.files.stored import header_value, take
 from trellis.solvers.logistic import fit_logistic
-from trellis.tracking.features import event_features
+from trellis.tracking.features import EventFeature, event_features
 from trellis.tracking.hypotheses import make_hypotheses
-from trellis.tracking.hypothesis_space import HypothesisSpace
 from trellis.tracking.movie import Movie, PairwiseSolution
 from trellis.tracking.objects import EVENTS
 from trellis.tracking.preconditioning import Preconditioner
 
-__all__ = ["GapModel", "Similarity", "Skips"]
+__all__ = ["GapModel", "Gates", "Similarity", "Skips"]
 
 _MOVES = ("move", "appear", "disappear")
 _KNOTS = 3
 _ENOUGH = 20  # runs of moves that say what one and the same object looks like
 _PLENTY = 5_000  # likewise
+_WIDER = (1.0, 4.0, 16.0)  # times the gate, until there are others to compare with
 _SURE = 12.0  # log density ratios beyond it are not believed
 _RUN = 6  # frames of a run that are counted
 _LEAST_KAPPA = 0.1
 _N_DECISION = 7  # features of the decision beside the constants
+
+
+class Gates(Protocol):
+    """Which objects may be one; a :class:`HypothesisSpace` says it of moves."""
+
+    @property
+    def n_neighbors(self) -> int:
+        """Nearest objects considered."""
+        ...
+
+    @property
+    def max_distance(self) -> float:
+        """Farthest objects considered."""
+        ...
+
+    @property
+    def features(self) -> Sequence[EventFeature]:
+        """Features, those of moves among them."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,9 +175,15 @@ class GapModel:
         """Frames that an object may be missed for."""
         return len(self.similarities) - 1
 
+    def limited(self, max_gap: int) -> GapModel:
+        """Return the same, for so many missed frames at most."""
+        fewer = max(0, self.most_missed - max_gap)
+        n = len(self.similarities) - fewer
+        return GapModel(self.similarities[:n], self.weights[: _N_DECISION + n])
+
     @classmethod
     def learned(
-        cls, solutions: Sequence[PairwiseSolution], space: HypothesisSpace, max_gap: int
+        cls, solutions: Sequence[PairwiseSolution], space: Gates, max_gap: int
     ) -> Self | None:
         """Learn from movies that are solved pair by pair; None if too few objects go on in them."""
         similarities = []
@@ -178,6 +203,8 @@ class GapModel:
         tables, right = [], []
         for solution in solutions:
             skips = model.skips(space, solution)
+            if not solution.scored:  # what skips would have to give up is not known
+                skips = skips.take(solution.loose(skips.source, skips.target))
             annotated, told = _annotated(solution.movie, skips, gaps=gaps)
             tables.append(_decision_features(solution, skips, len(similarities)))
             right.append(np.where(told, annotated, _guessed(solution, skips)))
@@ -188,7 +215,7 @@ class GapModel:
 
     def skips(
         self,
-        space: HypothesisSpace,
+        space: Gates,
         solution: PairwiseSolution,
         frames: Iterable[int] | None = None,
     ) -> Skips:
@@ -206,7 +233,7 @@ class GapModel:
                 number = np.full(len(source), missed)
                 here = Skips(number, source, target, similarity.of(table))
                 if not missed:
-                    here = here.take(solution.ends[source] & solution.begins[target])
+                    here = here.take(solution.loose(source, target))
                 parts.append(here)
         return Skips.joined(parts)
 
@@ -247,15 +274,15 @@ def _alone(table: Float64s) -> list[Float64s]:
 
 
 def _near(
-    movie: Movie, t: int, missed: int, space: HypothesisSpace
+    movie: Movie, t: int, missed: int, space: Gates, wider: float = 1.0
 ) -> tuple[Int64s, Int64s, Float64s] | None:
     """Numbers of objects that may be one, and the features of moves between them."""
     pair = movie.apart(t, missed)
     if pair is None:
         return None
     near = make_hypotheses(
-        pair, events=_MOVES, n_neighbors=space.n_neighbors, max_distance=space.max_distance,
-        annotated=False,
+        pair, events=_MOVES, n_neighbors=space.n_neighbors,
+        max_distance=wider * space.max_distance, annotated=False,
     )  # fmt: skip
     near = near.take(near.of("move"))
     # What is known of two objects together, such as overlap, is known of consecutive frames only.
@@ -280,31 +307,34 @@ def _decision_features(solution: PairwiseSolution, skips: Skips, n_lengths: int)
 
 
 def _known_runs(
-    solutions: Sequence[PairwiseSolution], space: HypothesisSpace, missed: int
+    solutions: Sequence[PairwiseSolution], space: Gates, missed: int
 ) -> tuple[Float64s, Bools] | None:
-    """Features of objects beside those at the other end of their runs; None if there are few."""
-    tables: list[Float64s] = []
-    same, n_same = [np.zeros(0, np.bool_)], 0
-    for solution in solutions:
-        end = solution.onward
-        for _ in range(missed):
-            end = np.where(end >= 0, solution.onward[end], -1)
-        runs = int((end >= 0).sum())
-        frames = list(solution.movie.frames)
-        step = max(1, runs // _PLENTY)
-        for t in frames[::step]:
-            near = _near(solution.movie, t, missed, space)
-            if near is None:
-                continue
-            source, target, table = near
-            known = end[source] >= 0
-            tables.append(table[known])
-            same.append(end[source[known]] == target[known])
-            n_same += int(same[-1].sum())
-    right: Bools = np.concatenate(same)
-    if n_same < _ENOUGH or (~right).sum() < _ENOUGH:
-        return None
-    return np.concatenate(tables), right
+    """Features of objects beside those at the other end of their runs; None if there are few.
+
+    Others have to be farther away where objects are sparse.
+    """
+    for wider in _WIDER:
+        tables: list[Float64s] = []
+        same: list[Bools] = [np.zeros(0, np.bool_)]
+        for solution in solutions:
+            end = solution.onward
+            for _ in range(missed):
+                end = np.where(end >= 0, solution.onward[end], -1)
+            step = max(1, int((end >= 0).sum()) // _PLENTY)
+            for t in list(solution.movie.frames)[::step]:
+                near = _near(solution.movie, t, missed, space, wider)
+                if near is None:
+                    continue
+                source, target, table = near
+                known = end[source] >= 0
+                tables.append(table[known])
+                same.append(end[source[known]] == target[known])
+        right: Bools = np.concatenate(same)
+        if right.sum() < _ENOUGH:
+            return None
+        if (~right).sum() >= _ENOUGH:
+            return np.concatenate(tables), right
+    return None
 
 
 # ------------------------------------------------------------------------------- what is known
@@ -357,7 +387,7 @@ def _annotated_ends(movie: Movie) -> tuple[tuple[Bools, Bools], tuple[Bools, Boo
 def _guessed(solution: PairwiseSolution, skips: Skips) -> Float64s:
     """Probability of each skip between objects that end and begin, by how often there are any."""
     before, after = solution.seen_before(2), solution.seen_after(2)
-    loose = solution.ends[skips.source] & solution.begins[skips.target] & (skips.missed > 0)
+    loose = solution.loose(skips.source, skips.target) & (skips.missed > 0)
     able = loose & ((before[skips.source] > 1) | (after[skips.target] > 1))
     last = solution.movie.numbers(max(solution.movie.frames))
     n_ends = int(solution.ends.sum()) - int(solution.ends[last].sum())

@@ -542,6 +542,7 @@ class TrackingModel(Seeded, StoredTrackingModel):
         gaps = (self.gap_model_ or self._gaps_of(listed)) if self.max_gap else None
         if movies is None:
             gaps, movies = None, [movie for pair in listed for movie in movies_of([pair]) or ()]
+        gaps = None if gaps is None else gaps.limited(self.max_gap)
         temperature = self.temperature_for(listed) if probabilities else None
         solved: list[MovieSolution] = []
         done, n = 0, sum(len(movie.pairs) for movie in movies)

@@ -71,6 +71,11 @@ class Movie:
         first = self.first[frame]
         return np.arange(first, first + len(self.frames[frame]))
 
+    def links_over(self, sources: Int64s, targets: Int64s) -> list[Link]:
+        """Moves between objects with these numbers."""
+        ends = ((self.names[a], self.names[b]) for a, b in zip(sources, targets, strict=True))
+        return [Link(self.sequence, t, i, k, "move", u) for (t, i), (u, k) in ends]
+
     def excerpt(self, most: int) -> Movie:
         """About so many objects of frames in a row: where most is annotated, or the first."""
         sizes = np.array([len(pair.source) for pair in self.pairs])
@@ -171,6 +176,7 @@ class PairwiseSolution:
         self.onward, self.past = np.full(n, -1), np.full(n, -1)
         self.ends, self.begins = np.ones(n, bool), np.ones(n, bool)
         self.worth_out, self.worth_in = np.zeros(n), np.zeros(n)
+        self.scored = False  # whether it is known what events are worth
 
     @classmethod
     def of_links(cls, movie: Movie, links: Iterable[Link]) -> PairwiseSolution:
@@ -191,6 +197,7 @@ class PairwiseSolution:
         self, pair: FramePair, hypotheses: Hypotheses, chosen: Bools, scores: Float64s
     ) -> None:
         """Take over what was chosen of a pair."""
+        self.scored = True
         source, target = self.movie.first[pair.frame], self.movie.first[pair.frame + 1]
         alone = _alone(hypotheses, scores, len(pair.source), len(pair.target))
         h = hypotheses.take(chosen)
@@ -209,6 +216,11 @@ class PairwiseSolution:
         moves = h.of("move")
         a, b = source + h.source[moves, 0], target + h.target[moves, 0]
         self.onward[a], self.past[b] = b, a
+
+    def loose(self, source: Int64s, target: Int64s) -> Bools:
+        """Whether each source ends and each target begins."""
+        both: Bools = self.ends[source] & self.begins[target]
+        return both
 
     def seen_before(self, most: int) -> Int64s:
         """In how many frames up to its own each object was seen, ``most`` at most.

@@ -27,9 +27,8 @@ from numpy.typing import NDArray
 from trellis.arrays import Bools, Float64s, Int64s
 from trellis.structures.assignment import AssignmentSpace, best_assignment
 from trellis.tracking.annotation import events_of, links_of
-from trellis.tracking.gap_model import GapModel, Skips
+from trellis.tracking.gap_model import GapModel, Gates, Skips
 from trellis.tracking.hypotheses import Hypotheses
-from trellis.tracking.hypothesis_space import HypothesisSpace
 from trellis.tracking.link_chances import LinkChance
 from trellis.tracking.link_probabilities import (
     chances_of_links,
@@ -108,15 +107,13 @@ class MovieProblem:
         All its frames.
     score : callable
         Makes the hypotheses of a pair and scores them.
-    space : HypothesisSpace
+    space : Gates
         Gates and features of skips.
     gaps : GapModel or None
         What skips gain; None: there are none.
     """
 
-    def __init__(
-        self, movie: Movie, score: Score, space: HypothesisSpace, gaps: GapModel | None
-    ) -> None:
+    def __init__(self, movie: Movie, score: Score, space: Gates, gaps: GapModel | None) -> None:
         self.movie, self.score, self.space, self.gaps = movie, score, space, gaps
         self.solution = PairwiseSolution(movie)
         self.taken = np.zeros(movie.n_objects, bool)  # pasts that a skip of an earlier window has
@@ -152,7 +149,7 @@ class MovieProblem:
                 for event in _events(one.scored, choice, self.movie, self.taken)
             ]
             self.taken[skips.target] = True
-            links += _links_over(self.movie, skips)
+            links += self.movie.links_over(skips.source, skips.target)
             order = sorted(range(len(links)), key=lambda i: links[i].frame)
             yield MovieSolution(
                 last - first, [links[i] for i in order], events,
@@ -329,15 +326,3 @@ def _events(one: ScoredPair, chosen: Bools, movie: Movie, taken: Bools) -> Itera
             yield TrackEvent(pair.sequence, pair.frame + 1, i, "appear")
     for i in went.tolist():
         yield TrackEvent(pair.sequence, pair.frame, i, "disappear")
-
-
-def _links_over(movie: Movie, skips: Skips) -> list[Link]:
-    """Skips as links."""
-    frames = np.array(list(movie.frames))
-    firsts = np.array([movie.first[t] for t in movie.frames])
-    ends = []
-    for number in (skips.source, skips.target):
-        at = np.searchsorted(firsts, number, side="right") - 1
-        places = zip(frames[at].tolist(), (number - firsts[at]).tolist(), strict=True)
-        ends.append([(t, int(movie.frames[t].ids[row])) for t, row in places])
-    return [Link(movie.sequence, t, i, k, "move", u) for (t, i), (u, k) in zip(*ends, strict=True)]
