@@ -22,6 +22,7 @@ from trellis.tracking import (
 )
 from trellis.tracking.gap_model import GapModel, Similarity, Skips, _annotated, _guessed
 from trellis.tracking.movie import PairwiseSolution, movies_of
+from trellis.tracking.movie_problem import pairwise_solution
 
 LAB = replace(LABS["a"], name="film", over_segmentation=0.0, under_segmentation=0.0)
 
@@ -174,8 +175,26 @@ def test_guesses_are_of_what_ends_and_begins_and_does_not_flicker() -> None:
         np.array([1, 1, 1, 0]), np.array([4, 5, 4, 4]), np.array([12, 13, 13, 8]),
         np.array([8.0, 8.0, -8.0, 8.0]),
     )  # fmt: skip
-    p = _guessed(solution, skips)
+    p = _guessed(solution, skips, skips.take(np.zeros(4, bool)))
     assert p[0] > 0.9 and p[1] == 0 and p[2] < 0.1 and p[3] == 0
+    # As many decoys that look as much alike say that it is chance.
+    assert _guessed(solution, skips, skips.take(np.array([0])))[0] < p[0]
+
+
+def test_decoys_end_before_they_begin() -> None:
+    model = TrackingModel().fit(bare(MOVIE))
+    assert model.gap_model_ is not None
+    (movie,) = movies_of(bare(MOVIE)) or ()
+    solution = pairwise_solution(movie, model._scored, 50)
+    decoys = model.gap_model_.decoys(model.hypothesis_space_, solution)
+    frame = {k: t for t in movie.frames for k in movie.numbers(t).tolist()}
+    assert len(decoys)
+    for missed, i, k in zip(decoys.missed, decoys.source, decoys.target, strict=True):
+        assert frame[k] == frame[i] - 1 - missed
+        assert solution.ends[i] and solution.begins[k]
+        while solution.past[i] >= 0:
+            i = solution.past[i]  # the run back to its first
+        assert i != k
 
 
 def test_other_trackers_have_solutions_too() -> None:

@@ -30,15 +30,15 @@ def test_frames_and_numbers() -> None:
     assert list(movie.frames) == [4, 5, 6] and movie.n_objects == 5
     assert [movie.numbers(t).tolist() for t in (4, 5, 6)] == [[0, 1], [], [2, 3, 4]]
     assert movie.names[2] == (6, 0) and movie.number_of[6, 2] == 4
-    skip = movie.apart(4, 1)
+    skip = movie.apart(4, 6)
     assert skip is not None and (len(skip.source), len(skip.target)) == (2, 3)
-    assert movie.apart(5, 1) is None and movie.apart(3, 0) is None
+    assert movie.apart(5, 7) is None and movie.apart(3, 4) is None
 
 
 def test_missing_frames_are_filled_if_they_are_few() -> None:
     pairs = pairs_of({0: 1, 1: 2, 4: 3, 5: 1})
     (apart,) = movies_of(pairs, fill=1) or ()
-    assert [pair.frame for pair in apart.pairs] == [0, 4] and apart.apart(1, 2) is not None
+    assert [pair.frame for pair in apart.pairs] == [0, 4] and apart.apart(1, 4) is not None
     (whole,) = movies_of(pairs, fill=2) or ()
     assert [pair.frame for pair in whole.pairs] == [0, 1, 2, 3, 4]
     assert [len(whole.frames[t]) for t in range(6)] == [1, 2, 0, 0, 3, 1]

@@ -28,11 +28,13 @@ from the movie by expectation maximisation, with :math:`o_{ik} = \frac{\pi}{1 - 
 :math:`\bar n` the mean number of candidates,
 
 .. math:: p_{ik} = \frac{o_{ik}}{1 + \sum_{k'} o_{ik'} + \sum_{i'} o_{i'k} - o_{ik}}, \qquad
-    \pi = \frac{1}{n} \sum p_{ik} ,
+    \pi = \frac{1}{n} \Bigl(\sum p_{ik} - \sum_\text{decoys} p_{ik}\Bigr)_+ .
 
-and the decision is learned from these probabilities, beside what is annotated. Links from frame to
-frame cannot say that an object was missed: annotations without any link over a gap say only that
-what has no link at all is not part of one.
+*Decoys* are objects that end, and others that begin as many frames too early: they look alike by
+chance, and as many skips do. So where nothing is missed next to nothing is found. The decision is
+learned from these probabilities, beside what is annotated. Links from frame to frame cannot say
+that an object was missed: annotations without any link over a gap say only that what has no link
+at all is not part of one.
 """
 
 from __future__ import annotations
@@ -207,7 +209,8 @@ class GapModel:
                 skips = skips.take(solution.loose(skips.source, skips.target))
             annotated, told = _annotated(solution.movie, skips, gaps=gaps)
             tables.append(_decision_features(solution, skips, len(similarities)))
-            right.append(np.where(told, annotated, _guessed(solution, skips)))
+            guessed = _guessed(solution, skips, model.decoys(space, solution))
+            right.append(np.where(told, annotated, guessed))
         table = np.concatenate(tables)
         precision = np.full(table.shape[1], 0.01)
         weights = fit_logistic(table, np.concatenate(right), np.zeros(len(precision)), precision)
@@ -226,7 +229,7 @@ class GapModel:
         parts = []
         for t in solution.movie.frames if frames is None else frames:
             for missed, similarity in enumerate(self.similarities):
-                near = _near(solution.movie, t, missed, space)
+                near = _near(solution.movie, t, t + 1 + missed, space)
                 if near is None:
                     continue
                 source, target, table = near
@@ -235,6 +238,20 @@ class GapModel:
                 if not missed:
                     here = here.take(solution.loose(source, target))
                 parts.append(here)
+        return Skips.joined(parts)
+
+    def decoys(self, space: Gates, solution: PairwiseSolution) -> Skips:
+        """Find objects that end and begin, but begin as many frames too early: none can be one."""
+        parts, run = [], solution.first_of_run()
+        for t in solution.movie.frames:
+            for missed, similarity in enumerate(self.similarities[1:], start=1):
+                near = _near(solution.movie, t, t - 1 - missed, space)
+                if near is None:
+                    continue
+                source, target, table = near
+                apart = solution.loose(source, target) & (run[source] != target)
+                number = np.full(len(source), missed)
+                parts.append(Skips(number, source, target, similarity.of(table)).take(apart))
         return Skips.joined(parts)
 
     def stored(self) -> tuple[dict[str, Any], dict[str, Float64s]]:
@@ -274,10 +291,10 @@ def _alone(table: Float64s) -> list[Float64s]:
 
 
 def _near(
-    movie: Movie, t: int, missed: int, space: Gates, wider: float = 1.0
+    movie: Movie, t: int, other: int, space: Gates, wider: float = 1.0
 ) -> tuple[Int64s, Int64s, Float64s] | None:
-    """Numbers of objects that may be one, and the features of moves between them."""
-    pair = movie.apart(t, missed)
+    """Numbers of objects of two frames that are near, and the features of moves between them."""
+    pair = movie.apart(t, other)
     if pair is None:
         return None
     near = make_hypotheses(
@@ -288,8 +305,7 @@ def _near(
     # What is known of two objects together, such as overlap, is known of consecutive frames only.
     moves = [f for f in space.features if f.event == "move" and not f.relations]
     table = event_features(pair, near, moves)[0]
-    after = movie.first[t + 1 + missed]
-    return movie.first[t] + near.source[:, 0], after + near.target[:, 0], table
+    return movie.first[t] + near.source[:, 0], movie.first[other] + near.target[:, 0], table
 
 
 def _decision_features(solution: PairwiseSolution, skips: Skips, n_lengths: int) -> Float64s:
@@ -322,7 +338,7 @@ def _known_runs(
                 end = np.where(end >= 0, solution.onward[end], -1)
             step = max(1, int((end >= 0).sum()) // _PLENTY)
             for t in list(solution.movie.frames)[::step]:
-                near = _near(solution.movie, t, missed, space, wider)
+                near = _near(solution.movie, t, t + 1 + missed, space, wider)
                 if near is None:
                     continue
                 source, target, table = near
@@ -384,25 +400,37 @@ def _annotated_ends(movie: Movie) -> tuple[tuple[Bools, Bools], tuple[Bools, Boo
     return (known[0], known[1]), (linked[0], linked[1]), until
 
 
-def _guessed(solution: PairwiseSolution, skips: Skips) -> Float64s:
+def _guessed(solution: PairwiseSolution, skips: Skips, decoys: Skips) -> Float64s:
     """Probability of each skip between objects that end and begin, by how often there are any."""
-    before, after = solution.seen_before(2), solution.seen_after(2)
-    loose = solution.loose(skips.source, skips.target) & (skips.missed > 0)
-    able = loose & ((before[skips.source] > 1) | (after[skips.target] > 1))
+    able, false = _able(solution, skips), _able(solution, decoys)
     last = solution.movie.numbers(max(solution.movie.frames))
     n_ends = int(solution.ends.sum()) - int(solution.ends[last].sum())
     p = np.zeros(len(skips))
     if not able.any():
         return p
-    n = solution.movie.n_objects
-    source, target = skips.source[able], skips.target[able]
-    each = np.exp(skips.similarity[able]) / max(1.0, loose.sum() / n_ends)
+    true, wrong = skips.take(able), decoys.take(false)
+    n, crowd = solution.movie.n_objects, max(1.0, len(true) / n_ends)
     share = 0.3
     for _ in range(100):
-        odds = share / (1 - share) * each
-        rivals = np.bincount(source, odds, n)[source] + np.bincount(target, odds, n)[target]
-        p[able] = odds / (1 + rivals - odds)
-        last_share, share = share, (p.sum() + 0.5) / (n_ends + 1)
+        p[able] = _posterior(true, share / (1 - share) / crowd, n)
+        found = p.sum() - _posterior(wrong, share / (1 - share) / crowd, n).sum()
+        last_share, share = share, (max(found, 0.0) + 0.5) / (n_ends + 1)
         if abs(share - last_share) < 1e-6:
             break
     return p
+
+
+def _able(solution: PairwiseSolution, skips: Skips) -> Bools:
+    """Skips between objects that end and begin and were not both seen once."""
+    before, after = solution.seen_before(2), solution.seen_after(2)
+    loose = solution.loose(skips.source, skips.target) & (skips.missed > 0)
+    return loose & ((before[skips.source] > 1) | (after[skips.target] > 1))
+
+
+def _posterior(skips: Skips, odds: float, n: int) -> Float64s:
+    """Probability of each of these skips, given the odds before anything is seen of them."""
+    each = odds * np.exp(skips.similarity)
+    rivals = np.bincount(skips.source, each, n)[skips.source]
+    rivals += np.bincount(skips.target, each, n)[skips.target]
+    likely: Float64s = each / (1 + rivals - each)
+    return likely

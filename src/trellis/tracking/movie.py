@@ -86,12 +86,11 @@ class Movie:
         first = int(np.argmax(known[length:] - known[:-length]))
         return _movie(self.pairs[first : first + length])
 
-    def apart(self, frame: int, missed: int) -> FramePair | None:
-        """A frame and that after so many missed ones, as a pair; None if it is not there."""
-        after = frame + 1 + missed
-        if frame not in self.frames or after not in self.frames:
+    def apart(self, frame: int, other: int) -> FramePair | None:
+        """Any two frames as a pair; None if one is not there."""
+        if frame not in self.frames or other not in self.frames:
             return None
-        source, target, extent = self.frames[frame], self.frames[after], self.pairs[0].extent
+        source, target, extent = self.frames[frame], self.frames[other], self.pairs[0].extent
         return FramePair(self.sequence, frame, source, target, None, extent)
 
 
@@ -104,7 +103,7 @@ def movies_of(pairs: Iterable[FramePair], fill: int = 0) -> list[Movie] | None:
     --------
     >>> from trellis.datasets import simulate_cells
     >>> movie, = movies_of(simulate_cells(5, 4, seed=0))
-    >>> len(movie.pairs), list(movie.frames), movie.apart(1, 1).frame, movie.apart(2, 1)
+    >>> len(movie.pairs), list(movie.frames), movie.apart(1, 3).frame, movie.apart(2, 4)
     (3, [0, 1, 2, 3], 1, None)
     """
     sequences: dict[str, dict[int, FramePair]] = defaultdict(dict)
@@ -216,6 +215,14 @@ class PairwiseSolution:
         moves = h.of("move")
         a, b = source + h.source[moves, 0], target + h.target[moves, 0]
         self.onward[a], self.past[b] = b, a
+
+    def first_of_run(self) -> Int64s:
+        """Number of the object that the run of moves of each object begins with."""
+        first = np.arange(len(self.past))
+        for t in self.movie.frames:
+            here = self.movie.numbers(t)
+            first[here] = np.where(self.past[here] >= 0, first[self.past[here]], here)
+        return first
 
     def loose(self, source: Int64s, target: Int64s) -> Bools:
         """Whether each source ends and each target begins."""
