@@ -74,8 +74,7 @@ def write_ctc(
     Examples
     --------
     >>> import tempfile
-    >>> from trellis.tracking.image_frames import ImageMovie, checked_labels, open_movies
-    from trellis.tracking.result import Track, TrackingResult
+    >>> from trellis.tracking.result import Track, TrackingResult
     >>> tracks = [Track("a", 1, 0, 4, -1), Track("a", 2, 5, 8, 1), Track("a", 3, 5, 9, 1)]
     >>> folder = Path(tempfile.mkdtemp())
     >>> write_ctc(TrackingResult([], [], tracks, []), folder)
