@@ -29,7 +29,7 @@ def blobs(*frames, shape=(9, 12)):
 def test_objects_and_relations():
     masks = blobs([(5, 0, 0, 4), (2, 0, 8, 2)], [(1, 1, 0, 2), (7, 1, 3, 3), (3, 6, 8, 2)])
     images = np.where(masks > 0, 10.0 * masks, 4.0)
-    (pair,) = read_label_images(masks, images, published=True)
+    (pair,) = read_label_images(masks, images, pixels="published")
     assert pair.source.ids.tolist() == [1, 4]
     assert pair.target.ids.tolist() == [0, 2, 6]
     assert pair.source.position.tolist() == [[8.5, 0.5], [1.5, 1.5]]
@@ -44,7 +44,8 @@ def test_objects_and_relations():
     assert hulls[2, 4] == hulls[4, 2] == 16.5
     assert filling[2, 4] == 4.0
     assert hulls[0, 1] == 34
-    assert set(read_label_images(masks, images)[0].relations) == {"overlap"}
+    assert set(read_label_images(masks, images, pixels="overlap")[0].relations) == {"overlap"}
+    assert not read_label_images(masks, images)[0].relations
 
 
 @given(st.integers(0, 10**6))
@@ -54,7 +55,7 @@ def test_hulls_are_of_all_that_may_meet(seed):
     from trellis.tracking import make_hypotheses
 
     drawn = render_cells(simulate_cells(25, 3, lab="b", seed=seed))
-    pair = read_label_images(drawn.masks, published=True)[0]
+    pair = read_label_images(drawn.masks, pixels="published")[0]
     h = make_hypotheses(
         pair, events=("move", "division", "appear", "disappear", "merge"), n_neighbors=6,
         max_distance=1e9,
@@ -68,8 +69,9 @@ def test_hulls_are_of_all_that_may_meet(seed):
 
 def test_spacing_is_the_size_of_a_pixel():
     movie = simulate_volume(5, 3, seed=1)
-    one = read_label_images(movie.masks, movie.images, movie.links)[0]
-    other = read_label_images(movie.masks, movie.images, movie.links, spacing=(3.0, 1.0, 0.5))[0]
+    given = (movie.masks, movie.images, movie.links)
+    one = read_label_images(*given, pixels="overlap")[0]
+    other = read_label_images(*given, spacing=(3.0, 1.0, 0.5), pixels="overlap")[0]
     np.testing.assert_allclose(other.source.position, one.source.position * [0.5, 1.0, 3.0])
     np.testing.assert_allclose(other.source["area"], 1.5 * one.source["area"])
     np.testing.assert_allclose(
@@ -81,8 +83,8 @@ def test_spacing_is_the_size_of_a_pixel():
 
 def test_a_volume_of_one_slice_is_tracked_as_an_image():
     drawn = render_cells(simulate_cells(20, 6, lab="b", seed=3))
-    flat = read_label_images(drawn.masks, drawn.images)
-    deep = read_label_images(drawn.masks[:, None], drawn.images[:, None])
+    flat = read_label_images(drawn.masks, drawn.images, pixels="overlap")
+    deep = read_label_images(drawn.masks[:, None], drawn.images[:, None], pixels="overlap")
     assert deep[0].extent[2] == deep[0].extent[5]
     for a, b in zip(flat, deep, strict=True):
         np.testing.assert_array_equal(a.source.position, b.source.position[:, :2])
@@ -219,7 +221,9 @@ def test_from_images_to_tracks(tmp_path, movie):
         first, second = (render_cells(simulate_cells(25, 7, lab="b", seed=seed)) for seed in (0, 1))
     else:
         first, second = (simulate_volume(12, 9, seed=seed) for seed in (0, 1))
-    learned, others = (read_label_images(m.masks, m.images, m.links) for m in (first, second))
+    learned, others = (
+        read_label_images(m.masks, m.images, m.links, pixels="overlap") for m in (first, second)
+    )
     model = TrackingModel().fit(learned)
     assert "overlap" in model.hypothesis_space_.relations
     result = model.predict(others)

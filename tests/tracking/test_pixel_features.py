@@ -34,8 +34,8 @@ from trellis.tracking.local_classifiers import PUBLISHED_WEIGHTS
 from trellis.tracking.pixel_features import PIXEL_RELATIONS, distributions, mixture
 
 DRAWN = render_cells(simulate_cells(25, 6, lab="b", seed=2))
-PLAIN = read_label_images(DRAWN.masks, DRAWN.images, DRAWN.links)
-FULL = read_label_images(DRAWN.masks, DRAWN.images, DRAWN.links, published=True)
+PLAIN = read_label_images(DRAWN.masks, DRAWN.images, DRAWN.links, pixels="overlap")
+FULL = read_label_images(DRAWN.masks, DRAWN.images, DRAWN.links, pixels="published")
 
 
 def values(pair, event, name):
@@ -67,7 +67,7 @@ def squares(*frames):
 
 def test_overlap():
     masks = squares([(1, 2, 2, 4, 8), (2, 0, 14, 2, 2)], [(1, 2, 2, 4, 3), (2, 2, 6, 6, 4)])
-    (pair,) = read_label_images(masks)
+    (pair,) = read_label_images(masks, pixels="overlap")
     a, b, both = 12, 24, 32
     for name, wanted in (
         ("overlap", {(0, 0): a / both, (0, 1): 16 / (both + b - 16), (1, 0): 0, (1, 1): 0}),
@@ -88,17 +88,17 @@ def test_overlap():
 def test_what_fills_the_hull():
     masks = squares([(1, 2, 2, 4, 8)], [(1, 2, 2, 4, 3), (2, 2, 7, 4, 3)])
     images = np.where(masks == 1, 60.0, np.where(masks == 2, 20.0, 10.0))
-    (pair,) = read_label_images(masks, images, published=True)
+    (pair,) = read_label_images(masks, images, pixels="published")
     for event in ("division", "split"):
         assert values(pair, event, "compactness") == {((0,), (0, 1)): pytest.approx(1 - 8 / 24)}
         assert values(pair, event, "mass evenness") == {((0,), (0, 1)): pytest.approx(10 / 40)}
-    (back,) = read_label_images(masks[::-1].copy(), images[::-1].copy(), published=True)
+    (back,) = read_label_images(masks[::-1].copy(), images[::-1].copy(), pixels="published")
     assert values(back, "merge", "compactness") == {((0, 1), (0,)): pytest.approx(1 - 8 / 24)}
 
 
 def test_border_of_the_image():
     masks = squares([(1, 0, 2, 2, 2), (2, 5, 5, 2, 2)], [(1, 0, 0, 2, 2), (2, 5, 5, 2, 2)])
-    (pair,) = read_label_images(masks, published=True)
+    (pair,) = read_label_images(masks, pixels="published")
     name = "outline on the border"
     assert values(pair, "disappear", name) == {((0,), ()): 0.25, ((1,), ()): 0.0}
     assert values(pair, "appear", name) == {((), (0,)): 0.5, ((), (1,)): 0.0}

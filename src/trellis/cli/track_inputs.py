@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FollowedObjects", "add_image_arguments", "followed_objects"]
 
-_FOR_IMAGES = ("images", "learn_images", "spacing")
+_FOR_IMAGES = ("images", "learn_images", "pixels", "spacing")
 
 
 class FollowedObjects(Protocol):
@@ -37,7 +37,7 @@ class FollowedObjects(Protocol):
 
 
 def add_image_arguments(group: Any) -> None:
-    """--images, --learn-images, --spacing."""
+    """--images, --learn-images, --pixels, --spacing."""
     group.add_argument(
         "--images",
         type=InputFile,
@@ -50,6 +50,12 @@ def add_image_arguments(group: Any) -> None:
         type=InputFile,
         metavar="FOLDER",
         help="likewise, those that belong to the folder of --learn",
+    )
+    group.add_argument(
+        "--pixels",
+        choices=("none", "overlap", "published"),
+        help="what to measure of label images beside columns: how masks of two frames overlap, for "
+        "cells that are detected in parts or two as one; all published features (default: none)",
     )
     group.add_argument(
         "--spacing",
@@ -111,7 +117,8 @@ class _Images:
             raise DataError("--learn-images goes with a folder of ground truth in --learn")
         if args.ctc is not None:
             _check_folder(self.masks, args.ctc)
-        self.measured = MeasuredImages.of(self.masks, args.images, self.spacing)
+        self.pixels = args.pixels or "none"
+        self.measured = MeasuredImages.of(self.masks, args.images, self.spacing, self.pixels)
 
     def pairs(self, links: str | None = None, *, complete: bool = True) -> list[FramePair]:
         known: Any = links
@@ -128,8 +135,9 @@ class _Images:
 
         folder = _ground_truth(links)
         return read_label_images(
-            folder, self.learn_images, folder, complete=complete, spacing=self.spacing
-        )
+            folder, self.learn_images, folder, complete=complete, spacing=self.spacing,
+            pixels=self.pixels,
+        )  # fmt: skip
 
 
 def _has_tracks(links: str) -> bool:

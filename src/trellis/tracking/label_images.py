@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.arrays import Float64s, Int64s
-from trellis.domains import flag, number, sequence_of
+from trellis.domains import flag, number, one_of, sequence_of
 from trellis.errors import DataError
 from trellis.tracking.ctc_links import links_of_tracks
 from trellis.tracking.image_frames import ImageMovie, checked_labels, open_movies
@@ -46,7 +46,7 @@ def read_label_images(
     *,
     complete: bool = True,
     spacing: Sequence[float] | None = None,
-    published: bool = False,
+    pixels: str = "none",
 ) -> list[FramePair]:
     """Read segmented movies: objects with measured columns, and relations between them.
 
@@ -67,10 +67,12 @@ def read_label_images(
     spacing : sequence of float, optional
         Size of a pixel along each axis of an image, (y, x) or (z, y, x). By default 1: slices of
         a volume are as far apart as its pixels.
-    published : bool
-        Whether to measure what the rest of the published features of Lou and Hamprecht's tracker
-        needs: hulls and fillings of two objects, the share of outlines on the border of the image,
-        quantiles of intensities. It takes longer, and did not make a model better on real data.
+    pixels : {"none", "overlap", "published"}
+        What to measure beside the columns: nothing; how masks of two frames overlap, which helps
+        where cells are detected in parts, or two as one; also what the rest of the published
+        features of Lou and Hamprecht's tracker needs: hulls and fillings of two objects, the share
+        of outlines on the border of the image, quantiles of intensities. Where every cell is a mask
+        of its own they did not make models better.
 
     Returns
     -------
@@ -89,14 +91,14 @@ def read_label_images(
     >>> frames = np.zeros((2, 6, 9), np.uint8)
     >>> frames[0, 1:4, 1:4] = 1
     >>> frames[1, 2:5, 1:4] = 7
-    >>> (pair,) = read_label_images(frames)
+    >>> (pair,) = read_label_images(frames, pixels="overlap")
     >>> pair.source.ids, pair.source.position, pair.source["area"], pair.target.ids
     (array([0]), array([[2., 2.]]), array([9.]), array([6]))
     >>> pair.relations["overlap"].toarray()[0, 1]
     np.float64(6.0)
     """
     flag.check("complete", complete)
-    measured = MeasuredImages.of(masks, images, spacing, published)
+    measured = MeasuredImages.of(masks, images, spacing, pixels)
     return measured.pairs(links, complete=complete)
 
 
@@ -124,10 +126,10 @@ class MeasuredImages:
     @classmethod
     def of(
         cls, masks: Any, images: Any = None, spacing: Sequence[float] | None = None,
-        published: bool = False,
+        pixels: str = "none",
     ) -> MeasuredImages:  # fmt: skip
         """Go through label images; the arguments are those of :func:`read_label_images`."""
-        flag.check("published", published)
+        one_of("none", "overlap", "published").check("pixels", pixels)
         if spacing is not None:
             sizes = sequence_of(number(above=0), "sizes of a pixel, positive numbers")
             sizes.check("spacing", spacing)
@@ -141,7 +143,7 @@ class MeasuredImages:
             )
         measured = cls([], {}, {})
         for movie in movies:
-            measured._add(movie, bright.get(movie.name), spacing, published)
+            measured._add(movie, bright.get(movie.name), spacing, pixels)
         measured._check(movies)
         return measured
 
@@ -157,7 +159,7 @@ class MeasuredImages:
         movie: ImageMovie,
         bright: ImageMovie | None,
         spacing: Sequence[float] | None,
-        published: bool,
+        pixels: str,
     ) -> None:
         before: tuple[Regions, Objects] | None = None
         for frame, mask, image in _side_by_side(movie, bright):
@@ -172,11 +174,12 @@ class MeasuredImages:
                     f"{movie.place}, frame {frame}: {len(regions)} labels, and hardly a pixel has "
                     "that of its neighbour; is this an image of intensities?"
                 )
-            now = regions, regions.objects(published)
+            now = regions, regions.objects(pixels == "published")
             self.frames.append(((movie.name, frame), now[1]))
             self.extents[movie.name] = regions.extent
-            if before is not None:
-                self.relations[movie.name, frame - 1] = _relations(*before, *now, published)
+            if before is not None and pixels != "none":
+                every = pixels == "published"
+                self.relations[movie.name, frame - 1] = _relations(*before, *now, every)
             before = now
 
     def _check(self, movies: Sequence[ImageMovie]) -> None:
@@ -222,7 +225,7 @@ class MeasuredImages:
         return replace(
             pair,
             extent=self.extents[pair.sequence],
-            relations=self.relations[pair.sequence, pair.frame],
+            relations=self.relations.get((pair.sequence, pair.frame), {}),
         )
 
 

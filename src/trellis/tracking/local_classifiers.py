@@ -98,7 +98,7 @@ PUBLISHED_WEIGHTS: Mapping[str, Mapping[str, float]] = MappingProxyType(
     }
 )
 """Weights that come with Lou and Hamprecht's tracker; those of pixels count where images were read
-with ``published=True``.
+with ``pixels="published"``.
 
 Its eccentricity is a ratio of principal components, ours that of an ellipse; both grow with length.
 """
