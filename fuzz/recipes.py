@@ -132,10 +132,28 @@ EXCEPTIONS = {
     "tracking.EVENTS": _VALUE,
     **{
         f"tracking.{n}": _RECORD
-        for n in ("EventKey", "Link", "LinkScores", "Track", "TrackEvent", "TrackedObject")
+        for n in (
+            "CTCScores",
+            "EventKey",
+            "Link",
+            "LinkChance",
+            "LinkScores",
+            "Relations",
+            "Track",
+            "TrackEvent",
+            "TrackedObject",
+        )
     },
-    "tracking.read_ctc": _FILES,
-    "tracking.read_detections": _FILES,
+    **{
+        f"tracking.{n}": _FILES
+        for n in (
+            "read_ctc",
+            "read_detections",
+            "read_label_images",
+            "write_geff",
+            "write_trackmate",
+        )
+    },
 }
 """Public names that are not attacked here, and why."""
 
@@ -1339,15 +1357,25 @@ _call("tracking.task_loss", truth=_Lazy(lambda: _public("tracking.event_set")(_L
       predicted=_Lazy(lambda: _public("tracking.event_set")(_LINKS())))  # fmt: skip
 
 
-@_steps("tracking.assemble_tracks", "tracking.TrackingResult", "tracking.write_ctc", **_FRAMES,
-        made=_LINKS, events=_EVENTS)  # fmt: skip
-def _tracks(touch: Touch, made: Any, events: Any, **frames: Any) -> Any:
-    from trellis.tracking import assemble_tracks, write_ctc
+@_steps("tracking.assemble_tracks", "tracking.TrackingResult", "tracking.write_ctc",
+        "tracking.close_gaps", "tracking.to_napari", "tracking.score_ctc", **_FRAMES,
+        made=_LINKS, events=_EVENTS, max_gap=1, n_neighbors=3, max_distance=9.0,
+        offset=0)  # fmt: skip
+def _tracks(
+    touch: Touch, made: Any, events: Any, max_gap: Any, n_neighbors: Any, max_distance: Any,
+    offset: Any, **frames: Any,
+) -> Any:  # fmt: skip
+    from trellis.tracking import assemble_tracks, close_gaps, score_ctc, to_napari, write_ctc
 
-    result = assemble_tracks(_film(touch, **frames), made, events)
+    film = _film(touch, **frames)
+    result = assemble_tracks(film, made, events)
     with tempfile.TemporaryDirectory() as folder:
         write_ctc(result, folder)
-    return [result.tracks, result.objects]
+    closed = close_gaps(
+        result, film, max_gap=max_gap, n_neighbors=n_neighbors, max_distance=max_distance
+    )
+    scores = score_ctc(result, closed, offset=offset)
+    return [result.tracks, result.objects, closed.links, scores.tra, to_napari(result)[0]]
 
 
 @_steps("tracking.default_features", "tracking.Frame", "tracking.EventFeature", columns=["area"],

@@ -28,7 +28,8 @@ ELSEWHERE = {
 ELSEWHERE |= {"read_samples", "read_sklearn", "read_text", "read_tree"}
 # Objects and truth of a command; images and graphs that other libraries read.
 ELSEWHERE |= {"read_objects", "read_truth"}
-ELSEWHERE |= {"read_challenge", "read_geff", "read_label_image", "read_segmentation"}
+ELSEWHERE |= {"read_challenge", "read_geff", "read_label_image", "read_label_images"}
+ELSEWHERE |= {"read_segmentation"}
 
 
 @pytest.mark.parametrize("name", FAMILIES)

@@ -390,8 +390,8 @@ def _movie(
         ]
         parts = {"right": made & truth, "wrong": made - truth, "missed": truth - made}
         for what, links in parts.items():
-            for _, frame, a, _, b in sorted(links):
-                steps[frame + 1][what].append([place[frame, a], place[frame + 1, b]])
+            for _, frame, a, target, b in sorted(links):
+                steps[target][what].append([place[frame, a], place[target, b]])
         for event in sorted(event_set(result.links)):
             if event.kind == "division":
                 steps[event.frame + 1]["divides"].append(place[event.frame, event.sources[0]])
@@ -467,9 +467,9 @@ def _tree(pairs: list[FramePair], result: TrackingResult, families: dict[_Place,
     lines = "".join(f'<path class="f{c}" d="{"".join(d)}"/>' for c, d in sorted(path.items()))
     truth = annotated_events(pairs)[0]
     marks = [
-        f'<path class="wrong" d="M{x(frame + 0.5) - 3.5:.1f},{y(of[frame + 1, b]) - 3.5:.1f}'
+        f'<path class="wrong" d="M{x((t + u) / 2) - 3.5:.1f},{y(of[u, b]) - 3.5:.1f}'
         'l7,7m0,-7l-7,7"/>'
-        for frame, _, b in sorted({k[1:4] for k in result.links} - {k[1:4] for k in truth})
+        for _, t, _, u, b in sorted({k.ends for k in result.links} - {k.ends for k in truth})
     ]
     marks += [
         f'<circle class="missed" cx="{x(event.frame + 0.5):.1f}" '
