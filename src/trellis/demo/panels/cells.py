@@ -384,14 +384,15 @@ def _movie(
     tracked = {}
     errors = {}
     for name, result in trackers.items():
-        made = {link.ends for link in result.links}
+        # The movie draws links from frame to frame.
+        made = {link.ends for link in result.links if not link.gap}
         steps: list[dict[str, list[object]]] = [
             {"right": [], "wrong": [], "missed": [], "divides": []} for _ in shown
         ]
         parts = {"right": made & truth, "wrong": made - truth, "missed": truth - made}
         for what, links in parts.items():
-            for _, frame, a, target, b in sorted(links):
-                steps[target][what].append([place[frame, a], place[target, b]])
+            for _, frame, a, after, b in sorted(links):
+                steps[after][what].append([place[frame, a], place[after, b]])
         for event in sorted(event_set(result.links)):
             if event.kind == "division":
                 steps[event.frame + 1]["divides"].append(place[event.frame, event.sources[0]])
