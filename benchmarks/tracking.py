@@ -17,8 +17,8 @@ is missed: tuned LapTrack and trackpy close no gaps, while Trellis and LapTrack 
 may, and links are scored as they are made. motile takes each pair of frames by itself.
 
 Differences are to the peer that is best in that measure: of the tuned ones for all rows but
-«untrained» and the flow tracker, which are compared with LapTrack's defaults. Their 95 % intervals are
-of a bootstrap over 6 × 6 tiles of each test movie, all frames together.
+«untrained» and the flow tracker, which are compared with LapTrack's defaults. Their 95 % intervals
+are of a bootstrap over 6 × 6 tiles of each test movie, all frames together.
 
 Seconds are CPU seconds, without reading data or starting a process, on a machine that others use
 too: «learn» is training, or the whole grid; «track» is the tracking of both test parts, the median

@@ -1,9 +1,9 @@
 """Trackers of other libraries, and how their settings are chosen on the training part.
 
-LapTrack, motile and trackpy are given positions. LapTrack and motile are tuned by all combinations
-of a grid whose distances are quantiles of the annotated ones, trackpy likewise; the best is kept,
-by the mean F1 of links and divisions, or by the share of tracks that are found whole. trackpy finds
-no divisions.
+They are given positions, and are tuned by all combinations of a grid whose distances are quantiles
+of the annotated ones; the best is kept, by the mean F1 of links and divisions, or by the share of
+tracks that are found whole. Where gaps are to be closed, LapTrack's other settings are chosen
+first, and those of gaps with them. trackpy finds no divisions.
 """
 
 from __future__ import annotations
@@ -158,14 +158,14 @@ def lengths(pairs: Pairs, kind: str) -> Float64s:
 
 
 def grid(peer: str, pairs: Pairs, gaps: bool) -> list[Settings]:
-    """Settings of a peer to try; without gaps if there are none."""
+    """Settings of a peer to try first; without gaps if there are none."""
     move, division = lengths(pairs, "move"), lengths(pairs, "division")
     near, far = np.quantile(move, (0.99, 0.999)).tolist()
     apart = np.quantile(division if len(division) else move, (0.75, 0.95, 0.99)).tolist()
     if peer == "laptrack" and gaps:
-        closing = itertools.product((far, 1.5 * far, 2.5 * far), (1, 2))
-        settings = itertools.product((near, 1.5 * far), (apart[0], apart[2]), (90.0, 99.0), closing)
-        return [(*others, *gap) for *others, gap in settings]
+        return list(
+            itertools.product((near, 1.5 * far), (apart[0], apart[2]), (90.0, 99.0), (far,), (2.0,))
+        )
     if peer == "laptrack":
         links = (near, far, 1.5 * far, 2.5 * far)
         return list(itertools.product(links, (*apart, 1.3 * apart[2]), (90.0, 99.0)))
@@ -176,6 +176,17 @@ def grid(peer: str, pairs: Pairs, gaps: bool) -> list[Settings]:
         (link, share * link, 1.3 * apart[2])
         for link in (far, apart[2], 1.5 * apart[2])
         for share in (-0.5, -0.25, 0.0, 0.25, 0.5)
+    ]
+
+
+def closing(peer: str, pairs: Pairs, best: Settings, gaps: bool) -> list[Settings]:
+    """Settings to try then, with the best of the first: LapTrack's of gaps."""
+    if peer != "laptrack" or not gaps:
+        return []
+    far = float(np.quantile(lengths(pairs, "move"), 0.999))
+    return [
+        (*best[:3], times * far, frames)
+        for times, frames in itertools.product((0.7, 1.0, 1.5, 2.5), (1.0, 2.0))
     ]
 
 
@@ -193,13 +204,17 @@ def tune(
     """
     truth, _ = annotated_events(pairs)
     movie, seconds, tried = movie_of(pairs), 0.0, []
-    for settings in grid(peer, pairs, gaps)[::every]:
-        try:
-            rows, took = peers.ask(peer, movie, *settings)
-        except PeerError:
-            continue
-        seconds += took
-        tried.append((value(truth, links_of(pairs, rows)), settings))
-    if not tried:
-        raise PeerError(f"{peer} gives up with all settings")
+    choices = grid(peer, pairs, gaps)[::every]
+    while choices:
+        for settings in choices:
+            try:
+                rows, took = peers.ask(peer, movie, *settings)
+            except PeerError:
+                continue
+            seconds += took
+            tried.append((value(truth, links_of(pairs, rows)), settings))
+        if not tried:
+            raise PeerError(f"{peer} gives up with all settings")
+        more = [] if len(choices) < len(tried) else closing(peer, pairs, max(tried)[1], gaps)
+        choices = more[::every]
     return max(tried)[1], seconds
