@@ -107,7 +107,7 @@ def main() -> None:
         peers=(PEERS, PEERS),
         thin=([1], [1], "steps between frames"),
         missed=([0.0, 0.05, 0.1], [0.05], "shares of detections that are left out"),
-        draws=(3, 2, "draws of what is left out"),
+        draws=(3, 1, "draws of what is left out"),
         quick=(False, True, "a fifth of the peers' grids"),
     )
     _, ((first, _), _) = SPLITS["epidermis"]

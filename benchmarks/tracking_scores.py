@@ -117,7 +117,11 @@ def _divisions(links: Iterable[Link]) -> set[tuple[object, ...]]:
 
 def scores(table: Float64s) -> Float64s:
     """F1 of links and divisions, shares of tracks, in per cent (..., 4), of all tiles together."""
-    right, found, true = np.moveaxis(table.sum(axis=-3), -1, 0)
+    return _scores(table.sum(axis=-3))
+
+
+def _scores(sums: Float64s) -> Float64s:
+    right, found, true = np.moveaxis(sums, -1, 0)
     score: Float64s = 200 * right / np.maximum(found + true, 1)
     return score
 
@@ -128,27 +132,21 @@ def gains(ours: Sequence[Float64s], theirs: Sequence[Float64s], draws: int) -> l
     Tables stand split by split, ``draws`` of each; scores are means over both.
     """
     both = np.array([ours, theirs]).reshape(2, -1, draws, *ours[0].shape)
-    _, splits, _, tiles, _, _ = both.shape
+    _, splits, _, tiles, measures, _ = both.shape
     rng = np.random.default_rng(0)
-    difference = _difference(both)
-    drawn = []
-    for _ in range(_BOOTSTRAP):
-        parts = [
-            both[:, s][:, rng.integers(draws, size=draws)][:, :, rng.integers(tiles, size=tiles)]
-            for s in range(splits)
-        ]
-        drawn.append(_difference(np.stack(parts, axis=1)))
+    difference = np.mean(_scores(both.sum(axis=3)), axis=(1, 2))
+    drawn = np.zeros((_BOOTSTRAP, measures))
+    for split in range(splits):
+        often = rng.multinomial(tiles, np.full(tiles, 1 / tiles), _BOOTSTRAP)
+        weight = rng.multinomial(draws, np.full(draws, 1 / draws), _BOOTSTRAP) / draws
+        score = _scores(np.einsum("bt,xdtmc->xbdmc", often, both[:, split]))
+        drawn += np.einsum("bd,bdm->bm", weight, score[0] - score[1]) / splits
     low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
     told = [
-        f"{d:+.2f} ({a:+.2f} to {b:+.2f})" for d, a, b in zip(difference, low, high, strict=True)
+        f"{d:+.2f} ({a:+.2f} to {b:+.2f})"
+        for d, a, b in zip(difference[0] - difference[1], low, high, strict=True)
     ]
     return [text.replace("-", "−") for text in told]
-
-
-def _difference(both: Float64s) -> Float64s:
-    ours, theirs = scores(both).mean(axis=(1, 2))
-    difference: Float64s = ours - theirs
-    return difference
 
 
 def f1(truth: list[Link], links: list[Link]) -> float:
