@@ -30,8 +30,8 @@ from trellis.files import atomic_write
 
 FOLDER = Path(__file__).parent / "records"
 PEERS = (
-    "python-crfsuite", "sklearn-crfsuite", "pytoulbar2", "laptrack", "motile", "crowd-kit",
-    "PyKrige", "spreg",
+    "python-crfsuite", "sklearn-crfsuite", "pytoulbar2", "laptrack", "motile", "trackpy",
+    "crowd-kit", "PyKrige", "spreg", "py-ctcmetrics",
 )  # fmt: skip
 LIBRARIES = ("NumPy", "Numba", "SciPy", "scikit-learn", *PEERS)
 HOW = ("rounds", "slow_rounds", "repeats", "seeds", "draws", "steps", "log", "peer_python", "cache")

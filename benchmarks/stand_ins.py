@@ -15,7 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from trellis.datasets import simulate_cells, spatial_field
+from trellis.datasets import render_cells, simulate_cells, spatial_field
+from trellis.tracking import FramePair
 
 _SENTENCES = {"train": 60, "dev": 20, "test": 20}
 _KINDS = ("O", "NP", "NP", "VP", "PP")
@@ -37,6 +38,7 @@ def stand_ins() -> str:
         with lzma.open(Path(folder.name, f"{path}.xz"), "wt", encoding="utf-8", preset=0) as file:
             file.writelines(f"{line}\n" for line in lines)
     np.savez(Path(folder.name, "har", "windows.npz"), **_windows())
+    np.savez(Path(folder.name, "celltracking", "epidermis_masks.npz"), **_masks())
     return folder.name
 
 
@@ -90,7 +92,7 @@ def _cells() -> dict[str, list[str]]:
     files = {}
     for name, movies in (
         ("cellmigration", {"cellmigration": simulate_cells(8, 86, seed=0)}),
-        ("epidermis", {f"epidermis_area{i}": simulate_cells(20, 6, seed=i) for i in (1, 2)}),
+        ("epidermis", _areas()),
     ):
         objects, links = ["sequence,frame,id,x,y,area"], ["sequence,frame,source_id,target_id,kind"]
         for movie, pairs in movies.items():
@@ -104,6 +106,15 @@ def _cells() -> dict[str, list[str]]:
         files |= {f"celltracking/{name}_objects.csv": objects}
         files |= {f"celltracking/{name}_links.csv": links}
     return files
+
+
+def _areas() -> dict[str, list[FramePair]]:
+    return {f"epidermis_area{i}": simulate_cells(20, 6, seed=i) for i in (1, 2)}
+
+
+def _masks() -> dict[str, np.ndarray]:
+    """Label images of the same objects: id + 1."""
+    return {name: render_cells(pairs).masks for name, pairs in _areas().items()}
 
 
 def _map() -> dict[str, list[str]]:

