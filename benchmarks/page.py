@@ -160,7 +160,7 @@ LINES = (
         "tracking", "Tracking of dividing cells",
         Told("TrackingModel", (_MIGRATION, "Trellis, trained"), _CELLS),
         (
-            Told("nothing annotated", (_MIGRATION, "Trellis, untrained"), _CELLS),
+            Told("Trellis with nothing annotated", (_MIGRATION, "Trellis, untrained"), _CELLS),
             Told("nearest neighbours", (_MIGRATION, "nearest neighbours"), _CELLS),
             Told("LapTrack", (_MIGRATION, "laptrack"), _CELLS),
             Told("motile", (_MIGRATION, "motile"), _CELLS),
