@@ -31,6 +31,7 @@ TEXTS = {
     "columns", "group", "label", "skip",  # how an input looks
     "column", "gold", "id", "only", "systems",  # combine; --gold may be a file or a column
     "base", "encoding", "sep", "target",  # regress: columns and more
+    "spacing",  # track
 }  # fmt: skip
 
 

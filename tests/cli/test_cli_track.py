@@ -510,7 +510,7 @@ def test_report_of_a_movie_alone(files, run, tmp_path):
     [
         ("file", "is a file; name a folder to write to"),
         ("no/such.html", "the folder .* does not exist"),
-        ("objects.csv", "is a file; name a folder"),
+        ("objects.csv", "would be written over"),
     ],
 )
 def test_report_that_cannot_be_written(files, run, tmp_path, name, message):

@@ -80,7 +80,7 @@ def test_overlap():
     assert values(pair, "split", "cover of the lesser")[(0,), (0, 1)] == 16 / b
     assert values(pair, "appear", "covered") == {((), (0,)): 1.0, ((), (1,)): 16 / b}
     assert values(pair, "disappear", "covered") == {((0,), ()): 28 / both, ((1,), ()): 0.0}
-    (back,) = read_label_images(masks[::-1].copy())
+    (back,) = read_label_images(masks[::-1].copy(), pixels="overlap")
     assert values(back, "merge", "covered by both")[(0, 1), (0,)] == 28 / both
     assert values(back, "merge", "cover of the lesser")[(0, 1), (0,)] == 16 / b
 

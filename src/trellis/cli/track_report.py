@@ -29,13 +29,23 @@ class _Report(OutputFile):
 
     __slots__ = ()
 
+    @property
+    def is_page(self) -> bool:
+        """Whether it names the page, not a folder."""
+        return Path(self).suffix.lower() in (".html", ".htm")
+
     def written(self, args: argparse.Namespace) -> list[str]:
-        """The page, and the table beside it."""
+        """The page, and the table beside it; the folder, too, if it is none yet."""
         path = Path(self)
-        if path.suffix.lower() in (".html", ".htm"):
+        if self.is_page:
             table = path.with_name(f"{path.stem}_doubtful_links.csv")
             return [*super().written(args), *OutputFile(table).written(args)]
-        return [*_Folder(self).written(args), *map(str, (path / n for n in _Folder.names))]
+        return [*[str(self)] * (not path.is_dir()), *(str(path / n) for n in _Folder.names)]
+
+    def check(self) -> None:
+        """Refuse what cannot be a folder."""
+        if not self.is_page:
+            _Folder(self).written(argparse.Namespace())
 
 
 class _Folder(OutputFolder):
