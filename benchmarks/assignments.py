@@ -84,7 +84,7 @@ def methods(model: TrackingModel, n: int, kind: str, rounds: int, pairs: int) ->
         for run in alternate(runs, rounds):
             measured.setdefault(run.name, []).append(run)
         for name, infer in own.items():
-            chosen, _, status, bound = infer()
+            chosen, _, status, bound, _ = infer()
             proven[name] += bool((status[0, : 2 if name == "two" else 1] == 1).all())
             if name == "own":
                 value = float(scores[chosen].sum())
