@@ -120,6 +120,21 @@ def test_a_model_that_knows_nothing_of_gaps_asks_the_movie() -> None:
     assert precision > 0.8 and recall > 0.7
 
 
+def test_fitting_that_is_cut_off_keeps_no_old_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They belong to features that may be others now."""
+    model = TrackingModel().fit(TRAIN)
+
+    def interrupted(*given: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TrackingModel, "_gaps_of", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(TRAIN[:4])
+    assert model.gap_model_ is None
+    monkeypatch.undo()
+    assert model.predict(bare(TEST)).links
+
+
 def test_too_short_a_movie_has_no_gaps() -> None:
     model = TrackingModel().fit(TRAIN[:1])
     assert model.gap_model_ is None

@@ -465,7 +465,8 @@ class TrackingModel(Seeded, StoredTrackingModel):
         self.weights_ = np.array(w, np.float64)
         self.hypothesis_space_ = problem.hypothesis_space
         self.columns_ = problem.hypothesis_space.columns
-        self._temperature = self._witness = None
+        # What was learned of other weights says nothing of these.
+        self._temperature = self._witness = self.gap_model_ = None
 
     # ---------------------------------------------------------------- prediction
 
